@@ -125,7 +125,11 @@ static bool program_fault(struct dune_thread *t, struct dune_tf *tf, u64 address
 	return false;
 }
 
-/* A fault of ring 0, which can neither take a signal nor continue without an answer. */
+/*
+ * A fault of ring 0, which can neither take a signal nor continue without an answer. What follows
+ * uses memory that the process can take away: the scratch, and the frames of signals. If that
+ * faults, too, an answer would need the same memory again, and the stack would grow for ever.
+ */
 static bool own_fault(struct dune_thread *t, struct dune_tf *tf, u64 address, u32 flags)
 {
 	u64 fixup;
@@ -146,17 +150,23 @@ void dune_alone_fault(struct dune_tf *tf)
 	u64 address = READ_ONCE(t->run->fault_address);
 	u32 flags = READ_ONCE(t->run->fault_flags);
 	u64 calls = dune_calls_made(t->run);
+	bool is_own = !(flags & DUNE_FAULT_GUEST) && !from_ring3(tf);
 	bool repeats = true;
 
+	if (is_own && t->own_fault)
+		dune_alone_die(SIGSEGV);
+	t->own_fault |= is_own;
 	tf->vector = VEC_PF;
 	tf->error &= ~(u64)PF_NESTED;
 	dune_alone_look_at_cpu(t);
 	if (flags & DUNE_FAULT_GUEST)
 		granule_fault(t, address);
-	else if (from_ring3(tf))
-		repeats = program_fault(t, tf, address, flags);
-	else
+	else if (is_own)
 		repeats = own_fault(t, tf, address, flags);
+	else
+		repeats = program_fault(t, tf, address, flags);
+	if (is_own)
+		t->own_fault = false;
 	if (repeats && !dune_probe_repeat(t, tf->rip, address, calls))
 		dune_alone_fatal("a page fault that does not end", 0, SIGSEGV);
 	/* The calls of this function are no progress of the program. */

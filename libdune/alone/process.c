@@ -137,7 +137,8 @@ static long make_shared(struct dune_thread *t, struct dune_child *child)
 	if (!(child->c->flags & CLONE_VFORK) ||
 	    t->ring0_top != (u64)t + RING0_STACK_TOP)
 		return -ENOSYS;
-	if ((u64)__builtin_frame_address(0) < (u64)t + RING0_STACK_BOTTOM + CHILD_STACK)
+	if ((u64)__builtin_frame_address(0) <
+	    (u64)t + RING0_STACK_BOTTOM + RING0_STACK_GUARD + CHILD_STACK)
 		return -EAGAIN;
 	memcpy(members, t, sizeof(members));
 	memcpy(child->old_counters, dune_process.old_counters, sizeof(child->old_counters));

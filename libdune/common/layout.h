@@ -10,7 +10,7 @@
  *	0x1000	actions of signals, for some children
  *	0x1858	stack of the host half, if there is one
  *	0x7a00	the members that are used less often
- *	0x8000	ring-0 stack of the guest half, 32 KB
+ *	0x8000	ring-0 stack of the guest half, 32 KB, in a runtime without the lowest page
  *
  * So a thread that does little accesses only two pages. The guest half finds its block
  * by GS, the host half by masking RSP.
@@ -31,6 +31,8 @@
 #define IST2_TOP		0x800
 #define HOST_STACK_TOP		0x7a00
 #define RING0_STACK_BOTTOM	0x8000
+/* The lowest bytes of the stack that a runtime never has (private/pages.c). */
+#define RING0_STACK_GUARD	0x1000
 #define RING0_STACK_TOP		0x10000
 
 /* struct dune_thread */

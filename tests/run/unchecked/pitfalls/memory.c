@@ -11,9 +11,11 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RANGES		64
+#define GONE_SECONDS	3
 
 void row_proc_mem(void)
 {
@@ -178,6 +180,72 @@ void row_overwritten(void) { repeat(overwrite_all); }
 void row_overwritten_scratch(void) { repeat(overwrite_scratch); }
 void row_overwritten_frames(void) { repeat(overwrite_frames); }
 void row_shared(void) { repeat(share_part); }
+
+/*
+ * Without its scratch ring 0 can neither make a call with a result in memory nor handle a fault, so
+ * the process must end.
+ */
+void row_scratch_gone(void)
+{
+	unsigned int how;
+
+	for (how = 0; how < 3; how++) {
+		time_t until = time(NULL) + GONE_SECONDS;
+		pid_t pid = fork();
+
+		if (!pid) {
+			if (!how)
+				RAW(SYS_munmap, SCRATCH, SCRATCH_SIZE, 0);
+			else
+				RAW(SYS_mprotect, SCRATCH, SCRATCH_SIZE,
+				    how == 1 ? PROT_NONE : PROT_READ);
+			work(1);
+			_exit(0);
+		}
+		while (pid > 0 && !waitpid(pid, NULL, WNOHANG)) {
+			if (time(NULL) > until) {
+				dprintf(2, "FOUND a process without its scratch runs for ever\n");
+				return;
+			}
+			usleep(1000);
+		}
+	}
+}
+
+static void spin(long microseconds)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - from.tv_sec) * 1000000 + (now.tv_nsec - from.tv_nsec) / 1000 <
+	       microseconds);
+}
+
+/* The scratch is a file, which a child cuts off for a moment, so that its parent may continue. */
+static void cut_scratch(void)
+{
+	pid_t parent = getpid();
+	int fd = memfd_create("cut", 0);
+
+	ftruncate(fd, SCRATCH_SIZE);
+	pwrite(fd, (void *)SCRATCH, SCRATCH_SIZE, 0);
+	RAW6(SYS_mmap, SCRATCH, SCRATCH_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+	     0);
+	if (fork()) {
+		work_attacked(1000);
+		return;
+	}
+	while (getppid() == parent) {
+		ftruncate(fd, 0);
+		spin(rand() % 10000);
+		ftruncate(fd, SCRATCH_SIZE);
+		spin(20000);
+	}
+}
+
+void row_scratch_cut(void) { repeat(cut_scratch); }
 
 void row_vmsplice(void)
 {

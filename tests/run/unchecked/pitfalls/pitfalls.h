@@ -97,6 +97,8 @@ void row_overwritten(void);
 void row_overwritten_scratch(void);
 void row_overwritten_frames(void);
 void row_shared(void);
+void row_scratch_gone(void);
+void row_scratch_cut(void);
 void row_vmsplice(void);
 void row_map_over(void);
 void row_map_over_all(void);

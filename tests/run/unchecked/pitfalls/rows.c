@@ -38,7 +38,7 @@ static const struct {
 	ROW(sigreturn), ROW(sigaction), ROW(sigaltstack), ROW(siginfo), ROW(sigmask),
 	ROW(proc_mem), ROW(process_vm), ATTACKED_ROW(overwritten),
 	ATTACKED_ROW(overwritten_scratch), ATTACKED_ROW(overwritten_frames),
-	ATTACKED_ROW(shared), ROW(vmsplice), ROW(map_over), ROW(map_over_all),
+	ATTACKED_ROW(shared), ATTACKED_ROW(scratch_gone), ATTACKED_ROW(scratch_cut), ROW(vmsplice), ROW(map_over), ROW(map_over_all),
 	ROW(unmap), ROW(mprotect), ROW(mremap), ROW(madvise), ROW(shmat),
 	ROW(other_mapping_calls), ROW(unmap_everything), ROW(io_uring), ROW(aio),
 	ATTACKED_ROW(userfaultfd), ROW(ptrace), ROW(vcpu), ROW(vcpu_received), ROW(clone),
