@@ -262,7 +262,16 @@ static long add_private_pages(struct dune_vcpu *vcpu, u64 count)
 	return err ?: (long)gpa;
 }
 
-/* Carries out the hypercall in @vcpu->frame, if it takes no call in user mode, and returns true. */
+/* Returns whether hypercall @nr is a privileged call, of the number in its lower half. */
+static bool is_privileged_call(unsigned long nr)
+{
+	return nr - DUNE_HOSTCALL < DUNE_HOSTCALL || nr - DUNE_HOSTCALL_NOW < DUNE_HOSTCALL;
+}
+
+/*
+ * Carries out the hypercall in @vcpu->frame, and returns true. Returns false for a privileged call
+ * or a probe, which the stub has to make.
+ */
 static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 {
 	const struct pt_regs *call = &vcpu->frame;
@@ -293,7 +302,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 		return true;
 	default:
 		/* The native entry knows more numbers, those of the x32 ABI. */
-		if ((u32)call->orig_ax < NR_syscalls)
+		if (is_privileged_call(call->orig_ax) && (u32)call->orig_ax < NR_syscalls)
 			return false;
 		vcpu->run->regs.rax = -ENOSYS;
 		return true;
