@@ -215,6 +215,19 @@ static long take_and_run(struct dune_vcpu *vcpu, u64 value, int whence)
 	return run_vcpu(vcpu, has_result);
 }
 
+/* Gives the thread the arguments of the guest's call. */
+static void load_call(const struct dune_vcpu *vcpu, struct pt_regs *regs)
+{
+	const struct pt_regs *call = &vcpu->frame;
+
+	regs->di = call->di;
+	regs->si = call->si;
+	regs->dx = call->dx;
+	regs->r10 = call->r10;
+	regs->r8 = call->r8;
+	regs->r9 = call->r9;
+}
+
 /*
  * Lets the thread make the call in @vcpu->frame, or the probe. Returns the thread's RAX.
  *
@@ -228,7 +241,7 @@ static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	u32 restart;
 
 	vcpu->calling = true;
-	stub_load_call(vcpu, regs);
+	load_call(vcpu, regs);
 	if (nr == DUNE_PROBE_READ || nr == DUNE_PROBE_WRITE) {
 		continue_at(vcpu, regs, nr == DUNE_PROBE_READ ? DUNE_STUB_READ : DUNE_STUB_WRITE);
 		return 0;

@@ -86,7 +86,7 @@ loff_t birth_enter(struct file *file, struct dune_vcpu *parent)
 	if (!err)
 		err = place(file, parent, child);
 	if (!err) {
-		stub_enter_again(parent);
+		stub_go_to(parent, task_pt_regs(current), DUNE_STUB_ENTER);
 		return 0;
 	}
 	if (err != -ERESTARTNOINTR || !stub_put_child(parent->stub, child))

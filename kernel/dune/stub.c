@@ -299,9 +299,3 @@ long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address)
 	mmap_read_unlock(mm);
 	return found ? 0 : -EINVAL;
 }
-
-/* Lets the thread, which is in the stub's lseek(), call it again with the same arguments. */
-void stub_enter_again(const struct dune_vcpu *vcpu)
-{
-	stub_go_to(vcpu, task_pt_regs(current), DUNE_STUB_ENTER);
-}
