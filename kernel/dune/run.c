@@ -266,7 +266,7 @@ static void run_sched_in(struct preempt_notifier *notifier, int cpu)
 {
 }
 
-struct preempt_ops vcpu_preempt_ops = {
+struct preempt_ops run_preempt_ops = {
 	.sched_in = run_sched_in,
 	.sched_out = run_sched_out,
 };
