@@ -33,7 +33,6 @@
 #include "dune/info.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
-#include "dune/vm.h"
 
 /*
  * The place of PKRU in the FPU registers as XSAVE writes them to memory, not compacted, which the

@@ -13,7 +13,6 @@
  * module that no path has more returns (dune/returns.awk).
  */
 #include <linux/entry-common.h>
-#include <linux/file.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>

@@ -19,7 +19,6 @@
 #include <linux/ptrace.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <asm/syscall.h>
 
 #include "dune/child.h"
 #include "dune/compat.h"

@@ -18,8 +18,8 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
+#include <linux/thread_info.h>
 #include <linux/types.h>
-#include <asm/syscall.h>
 
 #include "dune/vcpu.h"
 
