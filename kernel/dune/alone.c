@@ -355,7 +355,7 @@ loff_t alone_run(struct file *file, loff_t value, int whence)
 	struct dune_vcpu *vcpu = file->private_data;
 	loff_t ret = -EPERM;
 
-	/* run_vcpu() has the reason. A child's vCPU takes the place of its maker's, too. */
+	/* For run_vcpu(), and for birth_enter(), which takes @file's descriptor away. */
 	get_file(file);
 	if (unlikely(!vcpu_is_mine(vcpu)))
 		ret = birth_enter(file, vcpu);
