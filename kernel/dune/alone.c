@@ -33,7 +33,6 @@
 #include "dune/info.h"
 #include "dune/stub.h"
 #include "dune/vcpu.h"
-#include "dune/vm.h"
 
 /*
  * The place of PKRU in the FPU registers as XSAVE writes them to memory, not compacted, which the
@@ -215,6 +214,19 @@ static long take_and_run(struct dune_vcpu *vcpu, u64 value, int whence)
 	return run_vcpu(vcpu, has_result);
 }
 
+/* Gives the thread the arguments of the guest's call. */
+static void load_call(const struct dune_vcpu *vcpu, struct pt_regs *regs)
+{
+	const struct pt_regs *call = &vcpu->frame;
+
+	regs->di = call->di;
+	regs->si = call->si;
+	regs->dx = call->dx;
+	regs->r10 = call->r10;
+	regs->r8 = call->r8;
+	regs->r9 = call->r9;
+}
+
 /*
  * Lets the thread make the call in @vcpu->frame, or the probe. Returns the thread's RAX.
  *
@@ -228,7 +240,7 @@ static long make_call(struct dune_vcpu *vcpu, struct pt_regs *regs)
 	u32 restart;
 
 	vcpu->calling = true;
-	stub_load_call(vcpu, regs);
+	load_call(vcpu, regs);
 	if (nr == DUNE_PROBE_READ || nr == DUNE_PROBE_WRITE) {
 		continue_at(vcpu, regs, nr == DUNE_PROBE_READ ? DUNE_STUB_READ : DUNE_STUB_WRITE);
 		return 0;
@@ -262,7 +274,16 @@ static long add_private_pages(struct dune_vcpu *vcpu, u64 count)
 	return err ?: (long)gpa;
 }
 
-/* Carries out the hypercall in @vcpu->frame, if it takes no call in user mode, and returns true. */
+/* Returns whether hypercall @nr is a privileged call, of the number in its lower half. */
+static bool is_privileged_call(unsigned long nr)
+{
+	return nr - DUNE_HOSTCALL < DUNE_HOSTCALL || nr - DUNE_HOSTCALL_NOW < DUNE_HOSTCALL;
+}
+
+/*
+ * Carries out the hypercall in @vcpu->frame, and returns true. Returns false for a privileged call
+ * or a probe, which the stub has to make.
+ */
 static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 {
 	const struct pt_regs *call = &vcpu->frame;
@@ -293,7 +314,7 @@ static bool serve(struct dune_vcpu *vcpu, struct pt_regs *regs)
 		return true;
 	default:
 		/* The native entry knows more numbers, those of the x32 ABI. */
-		if ((u32)call->orig_ax < NR_syscalls)
+		if (is_privileged_call(call->orig_ax) && (u32)call->orig_ax < NR_syscalls)
 			return false;
 		vcpu->run->regs.rax = -ENOSYS;
 		return true;
@@ -334,7 +355,7 @@ loff_t alone_run(struct file *file, loff_t value, int whence)
 	struct dune_vcpu *vcpu = file->private_data;
 	loff_t ret = -EPERM;
 
-	/* run_vcpu() has the reason. A child's vCPU takes the place of its maker's, too. */
+	/* For run_vcpu(), and for birth_enter(), which takes @file's descriptor away. */
 	get_file(file);
 	if (unlikely(!vcpu_is_mine(vcpu)))
 		ret = birth_enter(file, vcpu);

@@ -4,8 +4,9 @@
  * or one that executes a program (exec.c).
  *
  * A child executes nothing but the stub. Its first lseek() names its maker's vCPU, which is not
- * its own. This makes the unborn vCPU the thread's own, and puts it in the descriptor's place.
- * The child needs no path, no right and no free descriptor.
+ * its own. This makes the unborn vCPU the thread's own, and puts it in the descriptor's place. So
+ * the child needs no path and no right, and a free descriptor only if it shares its maker's table
+ * (CLONE_FILES).
  */
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -86,7 +87,7 @@ loff_t birth_enter(struct file *file, struct dune_vcpu *parent)
 	if (!err)
 		err = place(file, parent, child);
 	if (!err) {
-		stub_enter_again(parent);
+		stub_go_to(parent, task_pt_regs(current), DUNE_STUB_ENTER);
 		return 0;
 	}
 	if (err != -ERESTARTNOINTR || !stub_put_child(parent->stub, child))

@@ -118,7 +118,7 @@ static struct file *make(struct dune_vcpu *parent, bool shared, u64 rip)
 	child->run->regs.rip = rip;
 	if (shared)
 		child->run->regs.rdi = second_level_run_gpa(virt_to_page(child->run));
-	return vcpu_file(child);
+	return vcpu_make_file(child);
 }
 
 /*

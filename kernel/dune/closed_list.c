@@ -48,8 +48,7 @@ void __init closed_list_add(unsigned long *calls)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(closed_list); i++)
-		if (closed_list[i] < NR_syscalls)
-			__set_bit(closed_list[i], closed_bitmap);
+		__set_bit(closed_list[i], closed_bitmap);
 	bitmap_or(calls, calls, closed_bitmap, NR_syscalls);
 }
 

@@ -35,10 +35,13 @@
 #include "dune/vm.h"
 
 /*
- * How far below the strings on the stack the stub is mapped, and what the kernel keeps free below a
- * stack (stack_guard_gap, which the command line can change).
+ * How far below the strings on the stack the stub is mapped. Later mappings then come below the
+ * stub: without randomization they begin 128 MB or more below the top of the stack (mmap_base()),
+ * and the strings seldom need 2 MB; with it they nearly always begin far lower.
  */
 #define STACK_ROOM	(126UL << 20)
+
+/* What the kernel keeps free below a stack (stack_guard_gap, which the command line can change). */
 #define STACK_GAP	SZ_1M
 
 /* Returns whether @file is the one that the process executes. */
@@ -223,8 +226,8 @@ drop:
 }
 
 /*
- * The thread executes its own file by a stub. A vCPU that was bound without a template begins
- * natively, by the kernel's own format.
+ * The thread executes its own file by a stub. Without a template the program begins natively, by
+ * the kernel's own format. Returns 0 or a negative errno, -ENOEXEC for that format.
  */
 static int load_own(struct linux_binprm *bprm, unsigned long stub)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A hypercall is a system call, or has a number from DUNE_HOSTCALL on, which ends the run. A number
- * that does not exist has the result -ENOSYS if the vCPU is bound to a stub, and the run continues.
+ * A hypercall is a system call, or has a number from DUNE_HOSTCALL on, which ends the run.
  *
  * A system call is dispatched here, in the kernel, on the fast path, after the thread's seccomp
  * filters, if there are any, have permitted it. On the slow path the run ends, and a real SYSCALL
@@ -14,8 +13,9 @@
  * A number from DUNE_HOSTCALL on is a message to the host half. A vCPU that is bound to the stub
  * has none, and there it is a request (alone.c): the stub makes a privileged call, which may be one
  * that the guest is refused otherwise, or probes an address; or the module itself makes a child's
- * vCPU, adds private memory, or has the stub use another descriptor. What the host half decides
- * about an interrupted call, the guest then decides itself.
+ * vCPU, adds private memory, or has the stub use another descriptor. A request that does not exist
+ * has the result -ENOSYS. What the host half decides about an interrupted call, the guest then
+ * decides itself.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -227,15 +227,6 @@ static int leave_for_call(struct dune_vcpu *vcpu)
 	return DUNE_EXIT_SYSCALL;
 }
 
-/* Returns whether hypercall @nr, DUNE_PROBE_READ or more, is one that a guest may make. */
-static bool is_known(unsigned long nr)
-{
-	return nr == DUNE_PROBE_READ || nr == DUNE_PROBE_WRITE || nr == DUNE_STUB_MOVE ||
-	       nr == DUNE_MAKE_CHILD || nr == DUNE_MAKE_SHARED_CHILD || nr == DUNE_ADD_PAGES ||
-	       nr == DUNE_FIND_VDSO || nr == DUNE_IGNORED_SIGNALS ||
-	       nr - DUNE_HOSTCALL_NOW < DUNE_HOSTCALL;
-}
-
 /* Returns whether hypercall @nr is a system call that waits for the guest to take its interrupt. */
 static bool waits_for_guest(unsigned long nr)
 {
@@ -251,10 +242,6 @@ static int leave(struct dune_vcpu *vcpu)
 	unsigned long nr = vcpu->frame.orig_ax;
 
 	if (nr >= DUNE_HOSTCALL) {
-		if (vcpu->stub && nr >= DUNE_PROBE_READ && !is_known(nr)) {
-			vcpu->run->regs.rax = -ENOSYS;
-			return 0;
-		}
 		vcpu_count(vcpu, DUNE_COUNT_HOSTCALL);
 		return DUNE_EXIT_HOSTCALL;
 	}

@@ -7,9 +7,10 @@
  * space, and the open file that is one), vcpu.c and vcpu_file.c (its vCPUs), stub.c (the page
  * through which a thread without a host half runs them), alone.c (what the module does in place of
  * that half), child.c and birth.c (the vCPUs of its children), exec.c (what such a thread
- * executes), run.c (the run loop), and in exit.c, fault.c, hypercall.c and closed_list.c (the work
- * after an exit). The memory that a guest sees is in memory/. vcpu_ops.h declares the vendors'
- * parts, svm/ and vmx/. Below all of this are virt/, which owns the CPUs' virtualization, and x86/.
+ * executes), run.c (the run loop), exit.c, fault.c, hypercall.c and closed_list.c (the work after
+ * an exit), and info.c (what a runtime asks about the module). The memory that a guest sees is in
+ * memory/. vcpu_ops.h declares the vendors' parts, svm/ and vmx/. Below all of this are virt/,
+ * which owns the CPUs' virtualization, and x86/.
  *
  * Names: the prefix dune_ is for what user mode or Linux sees: the interface of <linux/dune.h>,
  * the tracepoints, and the two structures whose files user mode holds, struct dune_vm and

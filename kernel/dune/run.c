@@ -13,7 +13,6 @@
  * module that no path has more returns (dune/returns.awk).
  */
 #include <linux/entry-common.h>
-#include <linux/file.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
@@ -266,7 +265,7 @@ static void run_sched_in(struct preempt_notifier *notifier, int cpu)
 {
 }
 
-struct preempt_ops vcpu_preempt_ops = {
+struct preempt_ops run_preempt_ops = {
 	.sched_in = run_sched_in,
 	.sched_out = run_sched_out,
 };

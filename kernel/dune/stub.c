@@ -5,9 +5,10 @@
  * passes everything else in registers.
  *
  * Three things make it fit for a process whose other code is not trusted. The page defends
- * itself: only the end of the process takes it away. A run begins and ends at places
- * that only this file chooses. And the guest cannot make the calls by which the kernel itself
- * would direct the thread somewhere else (closed_list.c).
+ * itself: only the end of the process takes it away. A run begins only by the stub's lseek()
+ * (stub_enters()), and after it the thread continues at a place of the stub that the module has
+ * chosen (stub_go_to()). And the guest cannot make the calls by which the kernel itself would
+ * direct the thread somewhere else (closed_list.c).
  *
  * After the stub, the same mapping shows the window of an address space: pages of private memory
  * that the process can read and only guests can write.
@@ -19,7 +20,6 @@
 #include <linux/ptrace.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <asm/syscall.h>
 
 #include "dune/child.h"
 #include "dune/compat.h"
@@ -298,10 +298,4 @@ long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address)
 	found = find_stub(mm, address);
 	mmap_read_unlock(mm);
 	return found ? 0 : -EINVAL;
-}
-
-/* Lets the thread, which is in the stub's lseek(), call it again with the same arguments. */
-void stub_enter_again(const struct dune_vcpu *vcpu)
-{
-	stub_go_to(vcpu, task_pt_regs(current), DUNE_STUB_ENTER);
 }

@@ -18,8 +18,8 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
+#include <linux/thread_info.h>
 #include <linux/types.h>
-#include <asm/syscall.h>
 
 #include "dune/vcpu.h"
 
@@ -34,8 +34,7 @@ int stub_mmap(struct vm_area_struct *vma, struct dune_vm *vm);
 long stub_can_bind(const struct dune_vcpu *vcpu, unsigned long address);
 long stub_size_in_call(void);
 
-/* For alone.c and birth.c: the thread in lseek(), and the vCPU that waits for a child. */
-void stub_enter_again(const struct dune_vcpu *vcpu);
+/* For birth.c: the vCPU that waits for a child in the mapping of the stub. */
 struct file *stub_take_child(unsigned long address);
 bool stub_put_child(unsigned long address, struct file *child);
 
@@ -43,7 +42,7 @@ bool stub_put_child(unsigned long address, struct file *child);
  * Returns whether the calling thread is in the lseek() of the stub to which @vcpu is bound. Only
  * that instruction gets here with its RIP: not an lseek() elsewhere, and not one that a guest makes
  * (dispatch_listed() in hypercall.c), which would begin a run within a run. Inline: the path of a
- * slow call, as both functions below.
+ * slow call, as the function below.
  *
  * A tracer can set this RIP in a 32-bit call (INT 0x80). Seccomp filters would then take the
  * guest's calls for 32-bit ones.
@@ -63,19 +62,6 @@ static __always_inline void stub_go_to(const struct dune_vcpu *vcpu, struct pt_r
 {
 	regs->ip = vcpu->stub + place;
 	regs->cx = regs->ip;
-}
-
-/* Gives the thread the arguments of the guest's call. */
-static __always_inline void stub_load_call(const struct dune_vcpu *vcpu, struct pt_regs *regs)
-{
-	const struct pt_regs *call = &vcpu->frame;
-
-	regs->di = call->di;
-	regs->si = call->si;
-	regs->dx = call->dx;
-	regs->r10 = call->r10;
-	regs->r8 = call->r8;
-	regs->r9 = call->r9;
 }
 
 #endif /* __ASSEMBLER__ */

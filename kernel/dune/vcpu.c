@@ -81,7 +81,7 @@ struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run)
 	vcpu->smap = smap;
 	vcpu->run = page_address(run);
 	vcpu->cpu = -1;
-	preempt_notifier_init(&vcpu->notifier, &vcpu_preempt_ops);
+	preempt_notifier_init(&vcpu->notifier, &run_preempt_ops);
 	if (vcpu_ops->create(vcpu)) {
 		vcpu_free(vcpu);
 		return ERR_PTR(-ENOMEM);
@@ -105,7 +105,7 @@ int vcpu_join(struct dune_vcpu *vcpu)
 }
 
 /* Returns a file for @vcpu, or an ERR_PTR() after vcpu_free(). May sleep. */
-struct file *vcpu_file(struct dune_vcpu *vcpu)
+struct file *vcpu_make_file(struct dune_vcpu *vcpu)
 {
 	struct file *file = anon_inode_getfile("[dune-vcpu]", &vcpu_fops, vcpu, O_RDWR);
 
@@ -128,7 +128,7 @@ struct file *vcpu_open(struct dune_vm *vm, u32 flags)
 		return ERR_PTR(err);
 	}
 	vcpu->task = get_task_struct(current);
-	return vcpu_file(vcpu);
+	return vcpu_make_file(vcpu);
 }
 
 /*

@@ -97,24 +97,21 @@ struct dune_vcpu {
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */
 #define DUNE_VCPU_FLAGS	DUNE_VCPU_SMAP
 
-/*
- * What vcpu.c gives the kernel for a vCPU: the operations on its file, by which it also recognizes
- * such a file (vcpu_file.c), and what is called when @task is switched (run.c).
- */
+/* vcpu_file.c. vcpu.c makes the file with these operations, and recognizes it by them. */
 extern const struct file_operations vcpu_fops;
-extern struct preempt_ops vcpu_preempt_ops;
 
 /* vcpu.c */
 int vcpu_create(struct dune_vm *vm, u32 flags);
 struct dune_vcpu *vcpu_alloc(struct dune_vm *vm, bool smap, struct page *run);
 int vcpu_join(struct dune_vcpu *vcpu);
 void vcpu_free(struct dune_vcpu *vcpu);
-struct file *vcpu_file(struct dune_vcpu *vcpu);
+struct file *vcpu_make_file(struct dune_vcpu *vcpu);
 struct file *vcpu_open(struct dune_vm *vm, u32 flags);
 struct dune_vcpu *vcpu_of(const struct file *file);
 int vcpu_replace_file(unsigned int fd, struct file *old, struct file *file);
 
-/* run.c */
+/* run.c: what is called when @task is switched; the run loop. */
+extern struct preempt_ops run_preempt_ops;
 void run_init(void);
 long run_vcpu(struct dune_vcpu *vcpu, bool resume);
 

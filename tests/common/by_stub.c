@@ -37,8 +37,11 @@ void stub_leave(int sig, siginfo_t *info, void *context)
 {
 	greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
 
-	if (r[REG_RIP] % 4096 != STUB_ENTERED)
+	if (r[REG_RIP] % 4096 != STUB_ENTERED) {
+		/* The instruction that is executed again ends the process. */
+		signal(sig, SIG_DFL);
 		return;
+	}
 	r[REG_RIP] = *(greg_t *)r[REG_RSP];
 	r[REG_RSP] += 8;
 }

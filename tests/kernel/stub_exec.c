@@ -312,13 +312,13 @@ static void start_as_user(void *fn)
 
 /* ---- in the guest */
 
-static long execute(int fd, u64 room)
+static long execute(int fd, u64 size)
 {
 	static char *argv[] = { "one", NULL, NULL }, *envp[] = { "env", NULL };
 
 	argv[1] = second_word;
 	return hypercall(DUNE_HOSTCALL | SYS_execveat, fd, (long)"", (long)argv, (long)envp,
-			 AT_EMPTY_PATH, room);
+			 AT_EMPTY_PATH, size);
 }
 
 static void keep_vcpu(void)

@@ -38,7 +38,7 @@
 #ifndef _UAPI_LINUX_DUNE_H
 #define _UAPI_LINUX_DUNE_H
 
-#define DUNE_API_VERSION	5
+#define DUNE_API_VERSION	6
 
 /* struct dune_stub describes these. */
 #define DUNE_STUB_OFFSET	0x1000

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Private memory of an address space (DUNE_ADD_PRIVATE). Its pages belong to no mapping of
- * the process: only the second level leads to them, from guest-physical addresses that stand
- * for no address of the process. So a guest reaches them, but nothing that the kernel does by an
- * address of the process: system calls, ptrace, /proc/PID/mem, core dumps. A guest of another
- * address space of the same process does not reach them either: the tables are linked only into
- * the top levels of their address space's vCPUs (root.c), or into its tree (mirror.c).
+ * Private memory of an address space (DUNE_ADD_PRIVATE). But for the window (below), its pages
+ * belong to no mapping of the process: only the second level leads to them, from guest-physical
+ * addresses that stand for no address of the process. So a guest reaches them, but nothing that the
+ * kernel does by an address of the process: system calls, ptrace, /proc/PID/mem, core dumps. A
+ * guest of another address space of the same process does not reach them either: the tables are
+ * linked only into the top levels of their address space's vCPUs (root.c), or into its tree
+ * (mirror.c).
  *
  * Where it is:
  *  - If the second level is shared, the first entry of the top level that is not for the

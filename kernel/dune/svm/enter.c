@@ -120,7 +120,7 @@ static __always_inline bool enter(struct dune_vcpu *vcpu, bool flush, const bool
 	vmcb->save.rax = READ_ONCE(regs->rax);
 
 	/*
-	 * VMLOAD leaves LDTR null (svm_host_save()). The selector is read from LDTR
+	 * VMLOAD leaves LDTR null (save() in host.c). The selector is read from LDTR
 	 * before the entry, and not taken from the mm: another thread publishes the
 	 * first LDT of the process before it interrupts this CPU, and until then the
 	 * GDT may describe the LDT of another process, which is freed.

@@ -53,7 +53,7 @@ void svm_host_cleanup(void)
  * reloads LDTR here, and the old table is freed. So the saved LDTR is made null, and
  * enter() reloads LDTR from the GDT, which always has the current table.
  */
-static u64 svm_host_save(void)
+static u64 save(void)
 {
 	struct vmcb *host = this_cpu_read(host_vmcb);
 	u64 pa = __sme_pa(host);
@@ -64,7 +64,10 @@ static u64 svm_host_save(void)
 	return pa;
 }
 
-/* Saves the host's state while KVM is loaded: VMSAVE needs EFER.SVME, and KVM's page is noted. */
+/*
+ * Saves the host's state while KVM is loaded: VMSAVE needs EFER.SVME. @hw gets this CPU's host save
+ * area, which an entry needs if it has to turn SVM on. Returns as save().
+ */
 static u64 save_with_kvm(struct vcpu_hw *hw)
 {
 	u64 hsave, efer, pa;
@@ -74,7 +77,7 @@ static u64 save_with_kvm(struct vcpu_hw *hw)
 	efer = svm_virt_borrow(hsave);
 	hw->hsave[0] = lower_32_bits(hsave);
 	hw->hsave[1] = upper_32_bits(hsave);
-	pa = svm_host_save();
+	pa = save();
 	svm_virt_give_back(efer);
 	return pa;
 }
@@ -91,7 +94,7 @@ void svm_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 		svm_kvm_load(hw);
 		return;
 	}
-	hw->host_pa = svm_host_save();
+	hw->host_pa = save();
 	svm_tag_load(hw, migrated);
 }
 

@@ -95,7 +95,7 @@ static bool flush_shared_asid(void)
  *
  * KVM may give the shared ASID to one of its guests without a flush, as soon as another
  * thread runs here: no entries of our guest may be left under it. If KVM has
- * virtualization off now, or is about to turn it on or off (svm_kvm_load()), it will
+ * virtualization off now, or is about to turn it on or off (svm_virt_borrow()), it will
  * flush everything when it has turned it on (svm_hardware_enable(), later
  * svm_enable_virtualization_cpu()). A flush that was refused is repeated the next time.
  */

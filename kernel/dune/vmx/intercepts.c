@@ -188,6 +188,7 @@ static int choose_controls(void)
 	return 0;
 }
 
+/* The MSRs of SYSCALL, which host.c switches. */
 const u32 vmx_msr_numbers[VMX_MSRS] = {
 	[VMX_MSR_STAR] = MSR_STAR,
 	[VMX_MSR_LSTAR] = MSR_LSTAR,
