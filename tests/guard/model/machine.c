@@ -57,6 +57,7 @@ struct handler {
 	int cpu;
 	int module;
 	struct border border;
+	struct pending pending;	/* what this CPU has begun, and now does */
 	const struct border_exit *exit;
 	u8 crossing;
 	u8 own;			/* groups of registers with the values that the module had */
@@ -64,6 +65,7 @@ struct handler {
 	u8 fresh, stub, is_published, is_in_line;
 	u8 is_reported;
 	u32 fixup;
+	struct handler *meanwhile;	/* what another CPU does while a registration is stepped */
 };
 
 void violate(struct world *w, const char *invariant, const char *why, ...)
@@ -126,6 +128,7 @@ const struct border_module *world_module(int module)
 /* ---- actions ---- */
 
 static void change(struct handler *h, u8 kind);
+static void commit(struct handler *h);
 
 /* Every view is as it is now, and a TLB may have cached any of it. */
 static void cache(struct world *w)
@@ -355,7 +358,6 @@ static void act(struct handler *h, u32 kind, u32 argument)
 		w->opened[h->module] = 0;
 		break;
 	case ACT_SWEEP:
-		h->border.activations = w->activations;
 		border_sweep(&h->border);
 		for (int i = 0; i < ACTIVATIONS; i++) {
 			if (w->ghosts[i].state != INSIDE && w->ghosts[i].module == h->module)
@@ -412,6 +414,20 @@ static void carry_out(struct handler *h, const struct border_actions *list)
 	end_line(h);
 }
 
+/* Steps a registration as the hypervisor does with the lock held, which a border-in does not take. */
+static void step(struct handler *h, int module, const struct registration_event *event,
+		 struct border_actions *list)
+{
+	struct border_registration *registration = &h->w->registrations[module];
+	struct border_registration old = *registration;
+
+	if (h->meanwhile)
+		commit(h->meanwhile);
+	registration_store(registration, old, registration_step(old, event, list));
+	if (registration->state == REGISTRATION_FLUSHED)
+		h->w->is_settled[module] = 1;
+}
+
 static void change(struct handler *h, u8 kind)
 {
 	struct border_registration *registration = &h->w->registrations[h->module];
@@ -422,11 +438,9 @@ static void change(struct handler *h, u8 kind)
 
 	if (kind == EVENT_STOP)
 		h->w->was_stopped[h->module] = 1;
-	*registration = registration_step(*registration, &event, &list);
+	step(h, h->module, &event, &list);
 	end_line(h);
 	say(h->log, "      module %d: %s\n", h->module, states[registration->state]);
-	if (registration->state == REGISTRATION_FLUSHED)
-		h->w->is_settled[h->module] = 1;
 	carry_out(h, &list);
 }
 
@@ -476,15 +490,16 @@ static void fetch(struct handler *h)
 	};
 }
 
-static void commit_claim(struct handler *h, const struct pending *pending)
+static void commit_claim(struct handler *h)
 {
-	h->crossing = border_in(&h->border, &pending->exit, &pending->claim);
+	h->crossing = border_in(&h->border, h->exit, &h->pending.claim);
 	say(h->log, "      %s\n", crossings[h->crossing]);
 	carry_out(h, &h->border.actions);
 }
 
-static void acknowledge(struct handler *h, const struct pending *pending)
+static void acknowledge(struct handler *h)
 {
+	const struct pending *pending = &h->pending;
 	struct registration_event event = {
 		.kind = EVENT_ACK, .generation = pending->generation,
 		.who = h->cpu == CPUS ? AWAIT_IOMMU : AWAIT_CPU(h->cpu),
@@ -492,11 +507,21 @@ static void acknowledge(struct handler *h, const struct pending *pending)
 	struct border_registration *registration = &h->w->registrations[pending->module];
 	struct border_actions list = { 0 };
 
-	*registration = registration_step(*registration, &event, &list);
-	if (registration->state == REGISTRATION_FLUSHED)
-		h->w->is_settled[pending->module] = 1;
+	step(h, pending->module, &event, &list);
 	say(h->log, "      module %d: %s, %d awaited\n", pending->module,
 	    states[registration->state], __builtin_popcountll(registration->awaited));
+}
+
+/* The second half of what this CPU has begun. */
+static void commit(struct handler *h)
+{
+	h->pending = h->w->pending[h->cpu];
+	h->exit = &h->pending.exit;
+	if (h->pending.kind == CLAIM)
+		commit_claim(h);
+	else if (h->pending.kind == ACKNOWLEDGE)
+		acknowledge(h);
+	h->w->pending[h->cpu] = (struct pending){ 0 };
 }
 
 static void flush(struct handler *h)
@@ -565,8 +590,8 @@ static void print_event(const struct world *w, const struct event *e, FILE *log)
 
 	if (e->cpu == CPUS)
 		fprintf(log, "IOMMU: ");
-	else if (e->kind != CALL && e->kind != DMA && e->kind != MOVE_BAR && e->kind != RELOAD &&
-		 e->kind != UNMAP)
+	else if (e->kind != CALL && e->kind != CALL_MEANWHILE && e->kind != DMA &&
+		 e->kind != MOVE_BAR && e->kind != RELOAD && e->kind != UNMAP)
 		fprintf(log, "CPU %d: ", e->cpu);
 	switch (e->kind) {
 	case FETCH:
@@ -613,33 +638,32 @@ static void print_event(const struct world *w, const struct event *e, FILE *log)
 	case INVALIDATE:
 		fprintf(log, "invalidates it in K's tag\n");
 		break;
+	case CALL_MEANWHILE:
 	case CALL:
-		fprintf(log, "the loader %s module %d\n", calls[e->call], e->module);
+		fprintf(log, "the loader %s module %d", calls[e->call], e->module);
+		if (e->kind == CALL_MEANWHILE)
+			fprintf(log, ", and meanwhile CPU %d takes its activation", e->cpu);
+		fprintf(log, "\n");
 		break;
 	}
 }
 
 void world_apply(struct world *w, const struct event *e, FILE *log)
 {
-	struct pending pending = w->pending[e->cpu];
-	struct handler h;
+	int module = e->kind == COMMIT ? w->pending[e->cpu].module : e->module;
+	struct handler h, meanwhile;
 
 	if (w->violated)
 		return;
 	if (log)
 		print_event(w, e, log);
-	handler_init(&h, w, e->cpu, e->kind == COMMIT ? pending.module : e->module, &e->exit, log);
+	handler_init(&h, w, e->cpu, module, &e->exit, log);
 	switch (e->kind) {
 	case FETCH:
 		fetch(&h);
 		break;
 	case COMMIT:
-		h.exit = &pending.exit;
-		if (pending.kind == CLAIM)
-			commit_claim(&h, &pending);
-		else if (pending.kind == ACKNOWLEDGE)
-			acknowledge(&h, &pending);
-		w->pending[e->cpu] = (struct pending){ 0 };
+		commit(&h);
 		break;
 	case FLUSH:
 		flush(&h);
@@ -668,6 +692,11 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 	case INVALIDATE:
 		w->must_invalidate[e->cpu] = 0;
 		break;
+	case CALL_MEANWHILE:
+		handler_init(&meanwhile, w, e->cpu, module, NULL, log);
+		h.meanwhile = &meanwhile;
+		change(&h, e->call);
+		break;
 	case CALL:
 		change(&h, e->call);
 		break;
@@ -693,7 +722,6 @@ void world_init(struct world *w)
 	for (int i = 0; i < ACTIVATIONS; i++)
 		w->activations[i].word = ACTIVATION_FIRST;
 	for (int module = 0; module < MODULES; module++) {
-		w->registrations[module].class = config.class;
 		w->registrations[module].choice = config.choice;
 		w->registrations[module].privileges = 3;
 		w->registrations[module].has_init = 1;

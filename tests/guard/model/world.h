@@ -149,6 +149,7 @@ enum event_kind {
 	UNMAP,		/* the kernel ends a translation, and asks all CPUs to invalidate it */
 	INVALIDATE,	/* a CPU does so */
 	CALL,		/* of the loader or the administrator, in any order */
+	CALL_MEANWHILE,	/* the same, and in the middle of its step @cpu begins init */
 };
 
 struct event {
