@@ -436,8 +436,6 @@ static void change(struct handler *h, u8 kind)
 	};
 	struct border_actions list = { 0 };
 
-	if (kind == EVENT_STOP)
-		h->w->was_stopped[h->module] = 1;
 	step(h, h->module, &event, &list);
 	end_line(h);
 	say(h->log, "      module %d: %s\n", h->module, states[registration->state]);
@@ -701,9 +699,11 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 		change(&h, e->call);
 		break;
 	}
-	if (h.is_reported && config.choice >= CHOICE_STOP &&
-	    may_run(&w->registrations[h.module]))
-		violate(w, "choice", "suspicious activity does not stop the module");
+	if (h.is_reported && config.choice >= CHOICE_STOP) {
+		w->was_stopped[h.module] = 1;
+		if (may_run(&w->registrations[h.module]) || !w->registrations[h.module].stopped)
+			violate(w, "choice", "suspicious activity does not stop the module for good");
+	}
 	cache(w);
 	/* What died while it was out is gone. */
 	for (int i = 0; i < ACTIVATIONS; i++) {

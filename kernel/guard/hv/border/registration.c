@@ -68,8 +68,12 @@ struct border_registration registration_step(struct border_registration old,
 	case EVENT_MISMATCH:
 		if (old.state != REGISTRATION_FLUSHED)
 			break;
+		/* As border_suspect(), which is for code that does not hold the lock. */
 		border_do(actions, ACT_REPORT, SUSPECT_CONTENT);
+		next.stopped |= old.choice >= CHOICE_STOP;
 		revoke(&next, event->who, actions);
+		if (old.choice == CHOICE_PANIC)
+			border_panic(actions);
 		return next;
 
 	case EVENT_ARM:
