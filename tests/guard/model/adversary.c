@@ -145,6 +145,7 @@ int adversary_events(const struct world *w, struct event *events)
 		EVENT_FREEZE, EVENT_HASH, EVENT_ARM, EVENT_SEAL, EVENT_REVOKE, EVENT_THAW,
 	};
 	struct list list = { w, events, 0 };
+	/* cpu_step() flushes M's tag at each border-in of either class: one class is enough. */
 	bool may_unmap = config.class == CLASS_D;
 
 	for (int cpu = 0; cpu < config.cpus; cpu++) {

@@ -15,41 +15,6 @@ static const u8 sets[] = {
 	[REGISTERS_BUT_ARGUMENTS] = ALL & ~ARGUMENTS,
 };
 
-static const char *const crossings[] = {
-	[BORDER_REFUSED] = "no crossing",
-	[BORDER_IN_CALL] = "border-in call",
-	[BORDER_IN_RET] = "border-in ret",
-	[BORDER_IN_RTI] = "border-in rti",
-	[BORDER_OUT_CALL] = "border-out call",
-	[BORDER_OUT_RET] = "border-out ret",
-	[BORDER_OUT_INT] = "border-out int",
-};
-
-static const char *const actions[] = {
-	[ACT_FLUSH_K] = "flush K", [ACT_FLUSH_M] = "flush M", [ACT_LOWER] = "lower",
-	[ACT_RAISE] = "raise", [ACT_SAVE] = "save", [ACT_CLEAR] = "clear",
-	[ACT_RESTORE] = "restore", [ACT_FIXUP] = "fixup", [ACT_FRESH_STACK] = "fresh stack",
-	[ACT_PUSH_STUB] = "push stub", [ACT_ENTER_M] = "enter M", [ACT_ENTER_K] = "enter K",
-	[ACT_PUBLISH] = "publish", [ACT_DELIVER] = "deliver", [ACT_FAULT] = "#GP",
-	[ACT_REPORT] = "report", [ACT_PANIC] = "panic", [ACT_CHANGE] = "change",
-	[ACT_REFUSE] = "refuse", [ACT_LOCK_CONFIG] = "lock config", [ACT_FREEZE] = "freeze",
-	[ACT_ASK_FLUSH] = "ask for flushes", [ACT_HASH] = "hash", [ACT_OPEN] = "open",
-	[ACT_CLOSE] = "close", [ACT_SWEEP] = "sweep", [ACT_CLEAR_SECRETS] = "clear secrets",
-	[ACT_THAW] = "thaw", [ACT_UNLOCK_CONFIG] = "unlock config",
-};
-
-static const char *const calls[] = {
-	[EVENT_BIND] = "binds fewer privileges to", [EVENT_FREEZE] = "freezes",
-	[EVENT_ACK] = "acknowledges", [EVENT_HASH] = "asks for the hash of",
-	[EVENT_MATCH] = "match", [EVENT_MISMATCH] = "mismatch", [EVENT_ARM] = "arms",
-	[EVENT_SEAL] = "seals", [EVENT_REVOKE] = "revokes", [EVENT_STOP] = "stop",
-	[EVENT_THAW] = "thaws",
-};
-
-static const char *const states[] = {
-	"loaded", "frozen", "flushed", "hashed", "armed", "sealed", "dying",
-};
-
 /* One exit of one CPU, or one call. */
 struct handler {
 	struct world *w;
@@ -407,14 +372,14 @@ static void carry_out(struct handler *h, const struct border_actions *list)
 			list->count);
 	for (u32 i = 0; i < list->count && i < BORDER_ACTIONS; i++) {
 		say(h->log, "%s%s", h->is_in_line ? ", " : "      -> ",
-		    actions[list->list[i].kind]);
+		    action_name(list->list[i].kind));
 		h->is_in_line = 1;
 		act(h, list->list[i].kind, list->list[i].argument);
 	}
 	end_line(h);
 }
 
-/* Steps a registration as the hypervisor does with the lock held, which a border-in does not take. */
+/* Steps a registration, which the hypervisor does with the lock held. A border-in takes no lock. */
 static void step(struct handler *h, int module, const struct registration_event *event,
 		 struct border_actions *list)
 {
@@ -438,7 +403,7 @@ static void change(struct handler *h, u8 kind)
 
 	step(h, h->module, &event, &list);
 	end_line(h);
-	say(h->log, "      module %d: %s\n", h->module, states[registration->state]);
+	say(h->log, "      module %d: %s\n", h->module, state_name(registration->state));
 	carry_out(h, &list);
 }
 
@@ -482,7 +447,7 @@ static void fetch(struct handler *h)
 		return;
 	}
 	say(h->log, "      finds activation %u for a %s\n", claim.activation,
-	    crossings[claim.crossing]);
+	    crossing_name(claim.crossing));
 	*pending = (struct pending){
 		.kind = CLAIM, .module = h->module, .claim = claim, .exit = *h->exit,
 	};
@@ -491,7 +456,7 @@ static void fetch(struct handler *h)
 static void commit_claim(struct handler *h)
 {
 	h->crossing = border_in(&h->border, h->exit, &h->pending.claim);
-	say(h->log, "      %s\n", crossings[h->crossing]);
+	say(h->log, "      %s\n", crossing_name(h->crossing));
 	carry_out(h, &h->border.actions);
 }
 
@@ -507,7 +472,7 @@ static void acknowledge(struct handler *h)
 
 	step(h, pending->module, &event, &list);
 	say(h->log, "      module %d: %s, %d awaited\n", pending->module,
-	    states[registration->state], __builtin_popcountll(registration->awaited));
+	    state_name(registration->state), __builtin_popcountll(registration->awaited));
 }
 
 /* The second half of what this CPU has begun. */
@@ -560,13 +525,13 @@ static void leave(struct handler *h, const struct event *event)
 	h->own = ALL;
 	h->secret = ALL;
 	h->crossing = border_out(&h->border, h->exit);
-	say(h->log, "      %s\n", crossings[h->crossing]);
+	say(h->log, "      %s\n", crossing_name(h->crossing));
 	carry_out(h, &h->border.actions);
 	if (h->crossing == BORDER_OUT_CALL && config.class == CLASS_S && !h->stub)
 		violate(w, "entry", "the kernel's function does not return to the stub");
 	if (h->crossing != event->crossing)
 		violate(w, event->crossing == BORDER_REFUSED ? "entry" : "refused",
-			"this was not recognized as a %s", crossings[event->crossing]);
+			"this was not recognized as a %s", crossing_name(event->crossing));
 	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_INIT &&
 	    registration->state == REGISTRATION_ARMED)
 		violate(w, "entry", "init has returned, and the module is not sealed");
@@ -574,76 +539,6 @@ static void leave(struct handler *h, const struct event *event)
 		violate(w, "entry", "exit has returned, and the module may be entered");
 	if (!h->is_published)
 		violate(w, "leak", "activation %u has left M, and is not published", index);
-}
-
-static void print_event(const struct world *w, const struct event *e, FILE *log)
-{
-	static const char *const places[] = {
-		[INIT] = "init", [ENTRY] = "entry", [EXIT] = "exit", [CALLED] = "after the call",
-		[INTERRUPTED] = "the interrupted instruction", [AFTER_BUG] = "after the bug",
-		[FIXUP] = "the fixup", [STUB] = "the stub", [WRONG] = "an arbitrary place",
-	};
-	u64 rip = e->exit.at.rip;
-	const struct pending *pending = &w->pending[e->cpu];
-
-	if (e->cpu == CPUS)
-		fprintf(log, "IOMMU: ");
-	else if (e->kind != CALL && e->kind != CALL_MEANWHILE && e->kind != DMA &&
-		 e->kind != MOVE_BAR && e->kind != RELOAD && e->kind != UNMAP)
-		fprintf(log, "CPU %d: ", e->cpu);
-	switch (e->kind) {
-	case FETCH:
-		fprintf(log, "fetches %s of module %d, RSP %#llx%s%s\n",
-			places[rip - text_of(e->module)], e->module, e->exit.at.rsp,
-			e->exit.return_address == CALLER ? "" : ", return address in the text",
-			e->exit.is_proper ? "" : ", in ring 3");
-		break;
-	case COMMIT:
-		fprintf(log, pending->kind == CLAIM ? "takes the activation\n" :
-			"sends its acknowledgement\n");
-		break;
-	case FLUSH:
-		fprintf(log, "flushes, to acknowledge to module %d\n", e->module);
-		break;
-	case LEAVE:
-		if (!e->exit.is_fetch)
-			fprintf(log, "is interrupted in M (cause %d), RSP %#llx%s\n", e->exit.cause,
-				e->exit.at.rsp, rip == FUNCTION ? ", at a jump out" : "");
-		else
-			fprintf(log,
-				"fetches outside of the text in M, RIP %#llx, RSP %#llx, "
-				"return address %#llx\n", rip, e->exit.at.rsp,
-				e->exit.return_address);
-		break;
-	case WRITE:
-		fprintf(log, "writes to the text of module %d\n", e->module);
-		break;
-	case DMA:
-		fprintf(log, "a device writes to the text of module %d\n", e->module);
-		break;
-	case RELOAD:
-		fprintf(log, "the kernel loads module %d again, as it is registered\n", e->module);
-		break;
-	case WRITE_FAULT:
-		fprintf(log, "faults on a write to the text of module %d\n", e->module);
-		break;
-	case MOVE_BAR:
-		fprintf(log, "the kernel moves the BAR\n");
-		break;
-	case UNMAP:
-		fprintf(log, "the kernel ends a translation, and begins a shootdown\n");
-		break;
-	case INVALIDATE:
-		fprintf(log, "invalidates it in K's tag\n");
-		break;
-	case CALL_MEANWHILE:
-	case CALL:
-		fprintf(log, "the loader %s module %d", calls[e->call], e->module);
-		if (e->kind == CALL_MEANWHILE)
-			fprintf(log, ", and meanwhile CPU %d takes its activation", e->cpu);
-		fprintf(log, "\n");
-		break;
-	}
 }
 
 void world_apply(struct world *w, const struct event *e, FILE *log)
@@ -701,8 +596,9 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 	}
 	if (h.is_reported && config.choice >= CHOICE_STOP) {
 		w->was_stopped[h.module] = 1;
-		if (may_run(&w->registrations[h.module]) || !w->registrations[h.module].stopped)
-			violate(w, "choice", "suspicious activity does not stop the module for good");
+		if (may_run(h.border.registration) || !h.border.registration->stopped)
+			violate(w, "choice",
+				"suspicious activity does not stop the module for good");
 	}
 	cache(w);
 	/* What died while it was out is gone. */

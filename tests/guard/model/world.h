@@ -199,6 +199,15 @@ static inline int text_frame(int module)
 	return module ? TEXT_1 : TEXT;
 }
 
+/* ---- what is printed of a way (print.c) ---- */
+
+const char *crossing_name(u8 crossing);
+const char *action_name(u32 kind);
+const char *state_name(u8 state);	/* of a registration */
+
+/* Prints an event that is about to happen. */
+void print_event(const struct world *w, const struct event *event, FILE *log);
+
 /* ---- packed states ---- */
 
 struct key {

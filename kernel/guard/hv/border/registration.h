@@ -12,15 +12,15 @@
  *
  * A registration has a lock, which is held for registration_step() and until its actions were
  * carried out. A revocation is stored (registration_store()) before its actions, so that no CPU
- * enters M while M is closed. Every other step is stored after its actions, with two exceptions. A
- * freeze is stored before ACT_ASK_FLUSH: a CPU that is asked must find the new generation. EVENT_HASH
- * is stored before ACT_HASH, whose verdict is a step of its own. The lock is held until that step was
- * stored, too: a verdict must not come after another freeze.
+ * enters M while M is closed. Every other step is stored after its actions, with two exceptions.
+ * A freeze is stored before ACT_ASK_FLUSH: a CPU that is asked must find the new generation.
+ * EVENT_HASH is stored before ACT_HASH, whose verdict is a step of its own. The lock is held until
+ * that step was stored, too: a verdict must not come after another freeze.
  *
  * Code in a crossing reads state, begun, privileges, choice and generation without the lock. That
  * is safe because this CPU cannot acknowledge a flush before the crossing has ended: when a
- * revocation is complete, the CPU has left M or has seen the new state. Privileges and choice change
- * only while nothing is guarded.
+ * revocation is complete, the CPU has left M or has seen the new state. Privileges and choice
+ * change only while nothing is guarded.
  */
 #ifndef GUARD_BORDER_REGISTRATION_H
 #define GUARD_BORDER_REGISTRATION_H
@@ -80,9 +80,9 @@ struct border_registration registration_step(struct border_registration old,
 					     struct border_actions *actions);
 
 /*
- * Stores @next, the step from @old, with the lock held. Begun is stored only if the step changed it,
- * because registration_begin() may set it meanwhile, without the lock. EVENT_ARM and EVENT_THAW
- * change it, and no CPU can begin init during these. The state is stored last.
+ * Stores @next, the step from @old, with the lock held. Begun is stored only if the step changed
+ * it, because registration_begin() may set it meanwhile, without the lock. EVENT_ARM and
+ * EVENT_THAW change it, and no CPU can begin init during these. The state is stored last.
  */
 void registration_store(struct border_registration *registration, struct border_registration old,
 			struct border_registration next);
