@@ -34,7 +34,7 @@ enum registration_state {
 	REGISTRATION_FLUSHED,	/* all have */
 	REGISTRATION_HASHED,	/* and the content is the registered one */
 	REGISTRATION_ARMED,	/* M may be entered: first by init, which then may be called back */
-	REGISTRATION_SEALED,	/* init has returned, and cannot be entered again */
+	REGISTRATION_SEALED,	/* init cannot be entered any more, and exit can */
 	REGISTRATION_DYING,	/* M may not be entered; some may not have acknowledged */
 };
 
