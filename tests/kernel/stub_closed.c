@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A guest closes its own vCPU's descriptor, and while the module works for this guest, another
- * process closes the last one. Fails when the vCPU is freed before the stub's lseek() has ended: the
- * process has one thread, so that lseek() has no reference of the kernel's to the file.
+ * process closes the last one. Fails when the vCPU is freed before the stub's lseek() has ended:
+ * the process has one thread, so that lseek() has no reference of the kernel's to the file.
  */
 #include "by_alone.h"
 #include "child.h"
