@@ -167,7 +167,7 @@ demo: to-test
 	@$(MAKE) $(quiet) --no-print-directory all KERNELS=$(KERNEL)
 	@$(suite) demo --kernel $(KERNEL) --machine $(MACHINE)
 
-# The vmx machine boots 6.1 in both, whatever KERNELS is (tests/suite.toml).
+# test-vmx and bench boot the vmx machine on 6.1, whatever KERNELS is (tests/suite.toml).
 .PHONY: test-vmx
 test-vmx: to-test check-header
 	@$(MAKE) $(quiet) --no-print-directory all KERNELS="$(sort $(KERNELS) 6.1)"

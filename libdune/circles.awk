@@ -2,7 +2,7 @@
 # objdump -tr OBJECTS | awk -v upcalls="NAMES" -f circles.awk
 # Fails if files call each other in a circle: one calls a function of another, which calls, itself
 # or through others, a function of the first. A use of a function in code counts as a call. A table
-# of functions, which is data, does not: by it a lower file calls what a higher one has put there.
+# of functions does not: through it a lower file calls what a higher one has put there.
 # @upcalls: functions of higher files that lower ones call by name; each user has the reasons.
 
 function is_code(section)
@@ -49,7 +49,7 @@ END {
 			continue
 		seen++
 		if (part[2] in is_upcall) {
-			delete is_upcall[part[2]]
+			is_used[part[2]] = 1
 			continue
 		}
 		calls[part[1], to] = calls[part[1], to] " " part[2]
@@ -77,6 +77,8 @@ END {
 		failed = 1
 	}
 	for (name in is_upcall) {
+		if (name in is_used)
+			continue
 		print "nothing calls " name " upwards" > "/dev/stderr"
 		failed = 1
 	}

@@ -166,9 +166,10 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu
 
 /*
  * Returns whether the kernel has nothing to do for @act, of @sig: the library installs the same for
- * it as for @before, the action in the record. Of a default action the kernel uses nothing else,
- * but for SIGCHLD. What ignores a signal, as that does, also discards those that wait, so the
- * kernel is told it in any case.
+ * it as for @before, the action in the record. An action that ignores the signal also discards
+ * those that wait, so the kernel is told of it in any case. Of a default action the kernel uses
+ * neither flags nor mask. SIGCHLD is the exception, for its flags; it is ignored by default, so the
+ * kernel is told of it in any case, too.
  */
 static bool kernel_has(int sig, const struct ksigaction *act, const struct ksigaction *before)
 {

@@ -145,6 +145,7 @@ int adversary_events(const struct world *w, struct event *events)
 		EVENT_FREEZE, EVENT_HASH, EVENT_ARM, EVENT_SEAL, EVENT_REVOKE, EVENT_THAW,
 	};
 	struct list list = { w, events, 0 };
+	/* cpu_step() flushes M's tag at each border-in of either class: one class is enough. */
 	bool may_unmap = config.class == CLASS_D;
 
 	for (int cpu = 0; cpu < config.cpus; cpu++) {
@@ -172,6 +173,17 @@ int adversary_events(const struct world *w, struct event *events)
 			add(&list, RELOAD, 0, module);
 		for (unsigned int i = 0; i < sizeof(calls); i++)
 			add(&list, CALL, 0, module)->call = calls[i];
+		/* Only an entry into init changes a registration without its lock. */
+		for (int cpu = 0; cpu < config.cpus; cpu++) {
+			const struct pending *p = &w->pending[cpu];
+
+			if (state != REGISTRATION_ARMED || w->registrations[module].begun ||
+			    p->kind != CLAIM || p->claim.entry != ENTRY_INIT ||
+			    p->module != module)
+				continue;
+			for (unsigned int i = 0; i < sizeof(calls); i++)
+				add(&list, CALL_MEANWHILE, cpu, module)->call = calls[i];
+		}
 		/* In the other direction it is the first state. */
 		if (w->registrations[module].privileges == 3)
 			add(&list, CALL, 0, module)->call = EVENT_BIND;

@@ -150,8 +150,26 @@ static void usage(void)
 	exit(2);
 }
 
+/* Returns the index of a word in a list, some of whose places may be empty. */
+static u8 choose(const char *word, const char *const *words, u8 count)
+{
+	u8 i = 0;
+
+	while (i < count && (!words[i] || strcmp(word, words[i])))
+		i++;
+	if (i == count)
+		usage();
+	return i;
+}
+
 static void parse(int argc, char **argv)
 {
+	static const char *const classes[] = { [CLASS_D] = "D", [CLASS_S] = "S" };
+	static const char *const starts[REGISTRATION_DYING] = {
+		[REGISTRATION_LOADED] = "loaded", [REGISTRATION_ARMED] = "armed",
+		[REGISTRATION_SEALED] = "sealed",
+	};
+
 	for (int i = 1; i < argc; i++) {
 		const char *value = i + 1 < argc ? argv[i + 1] : "";
 
@@ -159,10 +177,9 @@ static void parse(int argc, char **argv)
 			config.has_iommu = false;
 			continue;
 		} else if (!strcmp(argv[i], "--class")) {
-			config.class = *value == 'S' ? CLASS_S : CLASS_D;
+			config.class = choose(value, classes, 2);
 		} else if (!strcmp(argv[i], "--from")) {
-			config.from = *value == 's' ? REGISTRATION_SEALED :
-				      *value == 'a' ? REGISTRATION_ARMED : REGISTRATION_LOADED;
+			config.from = choose(value, starts, REGISTRATION_DYING);
 		} else if (!strcmp(argv[i], "--choice")) {
 			config.choice = atoi(value);
 		} else if (!strcmp(argv[i], "--modules")) {

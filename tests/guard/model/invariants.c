@@ -61,6 +61,7 @@ static void check_frames(struct world *w, int module)
 		if (!module && (in_k[BAR] || w->is_moved))
 			violate(w, "bar", "CPU %d can reach the BAR in K", cpu);
 	}
+	/* has_more() looks at the frames of all modules, and another one's may still be awaited. */
 	if (config.has_iommu && !(registration->awaited & AWAIT_IOMMU) &&
 	    has_more(w->iotlb, w->views[IN_DMA]) && config.modules == 1)
 		violate(w, "stale", "the IOMMU has acknowledged, and not flushed");

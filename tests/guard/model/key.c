@@ -50,7 +50,7 @@ static void move_place(struct cursor *c, struct border_place *place)
 	MOVE(c, place->rsp);
 }
 
-/* A fourth CPU would need more room. */
+/* Room for seven CPUs and the IOMMU. */
 static void move_who(struct cursor *c, u64 *who)
 {
 	u8 byte = (*who & 0x7f) | (*who & AWAIT_IOMMU ? 0x80 : 0);

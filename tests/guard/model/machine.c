@@ -15,41 +15,6 @@ static const u8 sets[] = {
 	[REGISTERS_BUT_ARGUMENTS] = ALL & ~ARGUMENTS,
 };
 
-static const char *const crossings[] = {
-	[BORDER_REFUSED] = "no crossing",
-	[BORDER_IN_CALL] = "border-in call",
-	[BORDER_IN_RET] = "border-in ret",
-	[BORDER_IN_RTI] = "border-in rti",
-	[BORDER_OUT_CALL] = "border-out call",
-	[BORDER_OUT_RET] = "border-out ret",
-	[BORDER_OUT_INT] = "border-out int",
-};
-
-static const char *const actions[] = {
-	[ACT_FLUSH_K] = "flush K", [ACT_FLUSH_M] = "flush M", [ACT_LOWER] = "lower",
-	[ACT_RAISE] = "raise", [ACT_SAVE] = "save", [ACT_CLEAR] = "clear",
-	[ACT_RESTORE] = "restore", [ACT_FIXUP] = "fixup", [ACT_FRESH_STACK] = "fresh stack",
-	[ACT_PUSH_STUB] = "push stub", [ACT_ENTER_M] = "enter M", [ACT_ENTER_K] = "enter K",
-	[ACT_PUBLISH] = "publish", [ACT_DELIVER] = "deliver", [ACT_FAULT] = "#GP",
-	[ACT_REPORT] = "report", [ACT_PANIC] = "panic", [ACT_CHANGE] = "change",
-	[ACT_REFUSE] = "refuse", [ACT_LOCK_CONFIG] = "lock config", [ACT_FREEZE] = "freeze",
-	[ACT_ASK_FLUSH] = "ask for flushes", [ACT_HASH] = "hash", [ACT_OPEN] = "open",
-	[ACT_CLOSE] = "close", [ACT_SWEEP] = "sweep", [ACT_CLEAR_SECRETS] = "clear secrets",
-	[ACT_THAW] = "thaw", [ACT_UNLOCK_CONFIG] = "unlock config",
-};
-
-static const char *const calls[] = {
-	[EVENT_BIND] = "binds fewer privileges to", [EVENT_FREEZE] = "freezes",
-	[EVENT_ACK] = "acknowledges", [EVENT_HASH] = "asks for the hash of",
-	[EVENT_MATCH] = "match", [EVENT_MISMATCH] = "mismatch", [EVENT_ARM] = "arms",
-	[EVENT_SEAL] = "seals", [EVENT_REVOKE] = "revokes", [EVENT_STOP] = "stop",
-	[EVENT_THAW] = "thaws",
-};
-
-static const char *const states[] = {
-	"loaded", "frozen", "flushed", "hashed", "armed", "sealed", "dying",
-};
-
 /* One exit of one CPU, or one call. */
 struct handler {
 	struct world *w;
@@ -57,6 +22,7 @@ struct handler {
 	int cpu;
 	int module;
 	struct border border;
+	struct pending pending;	/* what this CPU has begun, and now does */
 	const struct border_exit *exit;
 	u8 crossing;
 	u8 own;			/* groups of registers with the values that the module had */
@@ -64,6 +30,7 @@ struct handler {
 	u8 fresh, stub, is_published, is_in_line;
 	u8 is_reported;
 	u32 fixup;
+	struct handler *meanwhile;	/* what another CPU does while a registration is stepped */
 };
 
 void violate(struct world *w, const char *invariant, const char *why, ...)
@@ -126,6 +93,7 @@ const struct border_module *world_module(int module)
 /* ---- actions ---- */
 
 static void change(struct handler *h, u8 kind);
+static void commit(struct handler *h);
 
 /* Every view is as it is now, and a TLB may have cached any of it. */
 static void cache(struct world *w)
@@ -355,7 +323,6 @@ static void act(struct handler *h, u32 kind, u32 argument)
 		w->opened[h->module] = 0;
 		break;
 	case ACT_SWEEP:
-		h->border.activations = w->activations;
 		border_sweep(&h->border);
 		for (int i = 0; i < ACTIVATIONS; i++) {
 			if (w->ghosts[i].state != INSIDE && w->ghosts[i].module == h->module)
@@ -405,11 +372,25 @@ static void carry_out(struct handler *h, const struct border_actions *list)
 			list->count);
 	for (u32 i = 0; i < list->count && i < BORDER_ACTIONS; i++) {
 		say(h->log, "%s%s", h->is_in_line ? ", " : "      -> ",
-		    actions[list->list[i].kind]);
+		    action_name(list->list[i].kind));
 		h->is_in_line = 1;
 		act(h, list->list[i].kind, list->list[i].argument);
 	}
 	end_line(h);
+}
+
+/* Steps a registration, which the hypervisor does with the lock held. A border-in takes no lock. */
+static void step(struct handler *h, int module, const struct registration_event *event,
+		 struct border_actions *list)
+{
+	struct border_registration *registration = &h->w->registrations[module];
+	struct border_registration old = *registration;
+
+	if (h->meanwhile)
+		commit(h->meanwhile);
+	registration_store(registration, old, registration_step(old, event, list));
+	if (registration->state == REGISTRATION_FLUSHED)
+		h->w->is_settled[module] = 1;
 }
 
 static void change(struct handler *h, u8 kind)
@@ -420,13 +401,9 @@ static void change(struct handler *h, u8 kind)
 	};
 	struct border_actions list = { 0 };
 
-	if (kind == EVENT_STOP)
-		h->w->was_stopped[h->module] = 1;
-	*registration = registration_step(*registration, &event, &list);
+	step(h, h->module, &event, &list);
 	end_line(h);
-	say(h->log, "      module %d: %s\n", h->module, states[registration->state]);
-	if (registration->state == REGISTRATION_FLUSHED)
-		h->w->is_settled[h->module] = 1;
+	say(h->log, "      module %d: %s\n", h->module, state_name(registration->state));
 	carry_out(h, &list);
 }
 
@@ -470,21 +447,22 @@ static void fetch(struct handler *h)
 		return;
 	}
 	say(h->log, "      finds activation %u for a %s\n", claim.activation,
-	    crossings[claim.crossing]);
+	    crossing_name(claim.crossing));
 	*pending = (struct pending){
 		.kind = CLAIM, .module = h->module, .claim = claim, .exit = *h->exit,
 	};
 }
 
-static void commit_claim(struct handler *h, const struct pending *pending)
+static void commit_claim(struct handler *h)
 {
-	h->crossing = border_in(&h->border, &pending->exit, &pending->claim);
-	say(h->log, "      %s\n", crossings[h->crossing]);
+	h->crossing = border_in(&h->border, h->exit, &h->pending.claim);
+	say(h->log, "      %s\n", crossing_name(h->crossing));
 	carry_out(h, &h->border.actions);
 }
 
-static void acknowledge(struct handler *h, const struct pending *pending)
+static void acknowledge(struct handler *h)
 {
+	const struct pending *pending = &h->pending;
 	struct registration_event event = {
 		.kind = EVENT_ACK, .generation = pending->generation,
 		.who = h->cpu == CPUS ? AWAIT_IOMMU : AWAIT_CPU(h->cpu),
@@ -492,11 +470,21 @@ static void acknowledge(struct handler *h, const struct pending *pending)
 	struct border_registration *registration = &h->w->registrations[pending->module];
 	struct border_actions list = { 0 };
 
-	*registration = registration_step(*registration, &event, &list);
-	if (registration->state == REGISTRATION_FLUSHED)
-		h->w->is_settled[pending->module] = 1;
+	step(h, pending->module, &event, &list);
 	say(h->log, "      module %d: %s, %d awaited\n", pending->module,
-	    states[registration->state], __builtin_popcountll(registration->awaited));
+	    state_name(registration->state), __builtin_popcountll(registration->awaited));
+}
+
+/* The second half of what this CPU has begun. */
+static void commit(struct handler *h)
+{
+	h->pending = h->w->pending[h->cpu];
+	h->exit = &h->pending.exit;
+	if (h->pending.kind == CLAIM)
+		commit_claim(h);
+	else if (h->pending.kind == ACKNOWLEDGE)
+		acknowledge(h);
+	h->w->pending[h->cpu] = (struct pending){ 0 };
 }
 
 static void flush(struct handler *h)
@@ -537,13 +525,13 @@ static void leave(struct handler *h, const struct event *event)
 	h->own = ALL;
 	h->secret = ALL;
 	h->crossing = border_out(&h->border, h->exit);
-	say(h->log, "      %s\n", crossings[h->crossing]);
+	say(h->log, "      %s\n", crossing_name(h->crossing));
 	carry_out(h, &h->border.actions);
 	if (h->crossing == BORDER_OUT_CALL && config.class == CLASS_S && !h->stub)
 		violate(w, "entry", "the kernel's function does not return to the stub");
 	if (h->crossing != event->crossing)
 		violate(w, event->crossing == BORDER_REFUSED ? "entry" : "refused",
-			"this was not recognized as a %s", crossings[event->crossing]);
+			"this was not recognized as a %s", crossing_name(event->crossing));
 	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_INIT &&
 	    registration->state == REGISTRATION_ARMED)
 		violate(w, "entry", "init has returned, and the module is not sealed");
@@ -553,93 +541,22 @@ static void leave(struct handler *h, const struct event *event)
 		violate(w, "leak", "activation %u has left M, and is not published", index);
 }
 
-static void print_event(const struct world *w, const struct event *e, FILE *log)
-{
-	static const char *const places[] = {
-		[INIT] = "init", [ENTRY] = "entry", [EXIT] = "exit", [CALLED] = "after the call",
-		[INTERRUPTED] = "the interrupted instruction", [AFTER_BUG] = "after the bug",
-		[FIXUP] = "the fixup", [STUB] = "the stub", [WRONG] = "an arbitrary place",
-	};
-	u64 rip = e->exit.at.rip;
-	const struct pending *pending = &w->pending[e->cpu];
-
-	if (e->cpu == CPUS)
-		fprintf(log, "IOMMU: ");
-	else if (e->kind != CALL && e->kind != DMA && e->kind != MOVE_BAR && e->kind != RELOAD &&
-		 e->kind != UNMAP)
-		fprintf(log, "CPU %d: ", e->cpu);
-	switch (e->kind) {
-	case FETCH:
-		fprintf(log, "fetches %s of module %d, RSP %#llx%s%s\n",
-			places[rip - text_of(e->module)], e->module, e->exit.at.rsp,
-			e->exit.return_address == CALLER ? "" : ", return address in the text",
-			e->exit.is_proper ? "" : ", in ring 3");
-		break;
-	case COMMIT:
-		fprintf(log, pending->kind == CLAIM ? "takes the activation\n" :
-			"sends its acknowledgement\n");
-		break;
-	case FLUSH:
-		fprintf(log, "flushes, to acknowledge to module %d\n", e->module);
-		break;
-	case LEAVE:
-		if (!e->exit.is_fetch)
-			fprintf(log, "is interrupted in M (cause %d), RSP %#llx%s\n", e->exit.cause,
-				e->exit.at.rsp, rip == FUNCTION ? ", at a jump out" : "");
-		else
-			fprintf(log,
-				"fetches outside of the text in M, RIP %#llx, RSP %#llx, "
-				"return address %#llx\n", rip, e->exit.at.rsp,
-				e->exit.return_address);
-		break;
-	case WRITE:
-		fprintf(log, "writes to the text of module %d\n", e->module);
-		break;
-	case DMA:
-		fprintf(log, "a device writes to the text of module %d\n", e->module);
-		break;
-	case RELOAD:
-		fprintf(log, "the kernel loads module %d again, as it is registered\n", e->module);
-		break;
-	case WRITE_FAULT:
-		fprintf(log, "faults on a write to the text of module %d\n", e->module);
-		break;
-	case MOVE_BAR:
-		fprintf(log, "the kernel moves the BAR\n");
-		break;
-	case UNMAP:
-		fprintf(log, "the kernel ends a translation, and begins a shootdown\n");
-		break;
-	case INVALIDATE:
-		fprintf(log, "invalidates it in K's tag\n");
-		break;
-	case CALL:
-		fprintf(log, "the loader %s module %d\n", calls[e->call], e->module);
-		break;
-	}
-}
-
 void world_apply(struct world *w, const struct event *e, FILE *log)
 {
-	struct pending pending = w->pending[e->cpu];
-	struct handler h;
+	int module = e->kind == COMMIT ? w->pending[e->cpu].module : e->module;
+	struct handler h, meanwhile;
 
 	if (w->violated)
 		return;
 	if (log)
 		print_event(w, e, log);
-	handler_init(&h, w, e->cpu, e->kind == COMMIT ? pending.module : e->module, &e->exit, log);
+	handler_init(&h, w, e->cpu, module, &e->exit, log);
 	switch (e->kind) {
 	case FETCH:
 		fetch(&h);
 		break;
 	case COMMIT:
-		h.exit = &pending.exit;
-		if (pending.kind == CLAIM)
-			commit_claim(&h, &pending);
-		else if (pending.kind == ACKNOWLEDGE)
-			acknowledge(&h, &pending);
-		w->pending[e->cpu] = (struct pending){ 0 };
+		commit(&h);
 		break;
 	case FLUSH:
 		flush(&h);
@@ -668,13 +585,21 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 	case INVALIDATE:
 		w->must_invalidate[e->cpu] = 0;
 		break;
+	case CALL_MEANWHILE:
+		handler_init(&meanwhile, w, e->cpu, module, NULL, log);
+		h.meanwhile = &meanwhile;
+		change(&h, e->call);
+		break;
 	case CALL:
 		change(&h, e->call);
 		break;
 	}
-	if (h.is_reported && config.choice >= CHOICE_STOP &&
-	    may_run(&w->registrations[h.module]))
-		violate(w, "choice", "suspicious activity does not stop the module");
+	if (h.is_reported && config.choice >= CHOICE_STOP) {
+		w->was_stopped[h.module] = 1;
+		if (may_run(h.border.registration) || !h.border.registration->stopped)
+			violate(w, "choice",
+				"suspicious activity does not stop the module for good");
+	}
 	cache(w);
 	/* What died while it was out is gone. */
 	for (int i = 0; i < ACTIVATIONS; i++) {
@@ -693,7 +618,6 @@ void world_init(struct world *w)
 	for (int i = 0; i < ACTIVATIONS; i++)
 		w->activations[i].word = ACTIVATION_FIRST;
 	for (int module = 0; module < MODULES; module++) {
-		w->registrations[module].class = config.class;
 		w->registrations[module].choice = config.choice;
 		w->registrations[module].privileges = 3;
 		w->registrations[module].has_init = 1;

@@ -46,6 +46,7 @@ for class in D S; do
 	explore --class $class --from armed --choice 3
 	explore --class $class --from sealed --modules 2
 done
+explore --class D --choice 2
 explore --class D --no-iommu
 explore_all --class D --cpus 1 --stacks 1 --from sealed
 explore_all --class S --cpus 1 --from sealed

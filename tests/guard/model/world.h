@@ -149,6 +149,7 @@ enum event_kind {
 	UNMAP,		/* the kernel ends a translation, and asks all CPUs to invalidate it */
 	INVALIDATE,	/* a CPU does so */
 	CALL,		/* of the loader or the administrator, in any order */
+	CALL_MEANWHILE,	/* the same, and in the middle of its step @cpu begins init */
 };
 
 struct event {
@@ -197,6 +198,15 @@ static inline int text_frame(int module)
 {
 	return module ? TEXT_1 : TEXT;
 }
+
+/* ---- what is printed of a way (print.c) ---- */
+
+const char *crossing_name(u8 crossing);
+const char *action_name(u32 kind);
+const char *state_name(u8 state);	/* of a registration */
+
+/* Prints an event that is about to happen. */
+void print_event(const struct world *w, const struct event *event, FILE *log);
 
 /* ---- packed states ---- */
 

@@ -40,7 +40,7 @@ Where it runs:
   memory, and is discarded at the end. The machine has no network.
   In the vmx machine (--machine vmx) all files are copies, and all changes are
   discarded. It has the files of the Debian packages that the tests use, and copies of
-  /etc, Dune's programs and the working directory, which may have 1 GB together.
+  /etc, Dune's programs and the working directory, together at most 1 GB.
   --kernel, --model, --memory, --cpus and --write are for the machine. They have no
   effect if the program runs on this computer; --machine svm forces the machine.
 

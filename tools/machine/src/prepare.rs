@@ -10,7 +10,7 @@ use crate::error::{Context, Error, Result};
 
 /// Makes `target`, a directory or a file below `machines`, unless `is_there`; another process may
 /// make it at the same time. `make` gets an empty directory for its work, needs `space` bytes
-/// there, and returns what becomes `target`. An older `target` is removed only then.
+/// there, and returns what becomes `target`. An older `target` is removed after that.
 pub(crate) fn once(
     machines: &Path,
     target: &Path,

@@ -69,4 +69,11 @@ static inline void border_do(struct border_actions *actions, u32 kind, u32 argum
 	actions->count++;
 }
 
+/* A panic leaves memory to others: to the kernel that takes the dump, and to the dump's readers. */
+static inline void border_panic(struct border_actions *actions)
+{
+	border_do(actions, ACT_CLEAR_SECRETS, 0);
+	border_do(actions, ACT_PANIC, 0);
+}
+
 #endif /* GUARD_BORDER_ACTIONS_H */

@@ -325,10 +325,8 @@ void border_suspect(struct border *border, u8 suspicion)
 	border_do(&border->actions, ACT_REPORT, suspicion);
 	if (choice >= CHOICE_STOP)
 		change(border, EVENT_STOP);
-	if (choice == CHOICE_PANIC) {
-		border_do(&border->actions, ACT_CLEAR_SECRETS, 0);
-		border_do(&border->actions, ACT_PANIC, 0);
-	}
+	if (choice == CHOICE_PANIC)
+		border_panic(&border->actions);
 }
 
 void border_sweep(struct border *border)

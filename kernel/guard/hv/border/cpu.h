@@ -30,7 +30,7 @@ struct border_cpu {
 
 enum cpu_event_kind {
 	CPU_ENTER,		/* a border-in: all fields */
-	CPU_LEAVE,		/* a border-out: class, crossing, "moved" as in CPU_ENTER */
+	CPU_LEAVE,		/* a border-out: @class and @crossing */
 	CPU_VIEWS_CHANGED,	/* a view has changed since the last exit on this CPU */
 	CPU_FLUSH,		/* in K: flush all, in order to acknowledge */
 };

@@ -68,8 +68,12 @@ struct border_registration registration_step(struct border_registration old,
 	case EVENT_MISMATCH:
 		if (old.state != REGISTRATION_FLUSHED)
 			break;
+		/* As border_suspect(), which is for code that does not hold the lock. */
 		border_do(actions, ACT_REPORT, SUSPECT_CONTENT);
+		next.stopped |= old.choice >= CHOICE_STOP;
 		revoke(&next, event->who, actions);
+		if (old.choice == CHOICE_PANIC)
+			border_panic(actions);
 		return next;
 
 	case EVENT_ARM:
@@ -113,20 +117,35 @@ struct border_registration registration_step(struct border_registration old,
 	return old;
 }
 
+void registration_store(struct border_registration *registration, struct border_registration old,
+			struct border_registration next)
+{
+	registration->choice = next.choice;
+	registration->privileges = next.privileges;
+	registration->stopped = next.stopped;
+	registration->awaited = next.awaited;
+	if (next.begun != old.begun)
+		__atomic_store_n(&registration->begun, next.begun, __ATOMIC_RELAXED);
+	__atomic_store_n(&registration->generation, next.generation, __ATOMIC_RELEASE);
+	__atomic_store_n(&registration->state, next.state, __ATOMIC_RELEASE);
+}
+
 int registration_runs(const struct border_registration *registration)
 {
-	return registration->state == REGISTRATION_ARMED ||
-	       registration->state == REGISTRATION_SEALED;
+	u8 state = __atomic_load_n(&registration->state, __ATOMIC_ACQUIRE);
+
+	return state == REGISTRATION_ARMED || state == REGISTRATION_SEALED;
 }
 
 int registration_admits(const struct border_registration *registration, u8 entry)
 {
-	switch (registration->state) {
+	switch (__atomic_load_n(&registration->state, __ATOMIC_ACQUIRE)) {
 	case REGISTRATION_ARMED:
 		/* Once: registration_begin(). While init runs, the module may be called back. */
 		if (entry == ENTRY_INIT)
 			return 1;
-		return entry == ENTRY_CALL && registration->begun;
+		return entry == ENTRY_CALL &&
+		       __atomic_load_n(&registration->begun, __ATOMIC_ACQUIRE);
 	case REGISTRATION_SEALED:
 		return entry == ENTRY_CALL || entry == ENTRY_EXIT;
 	}

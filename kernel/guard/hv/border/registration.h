@@ -10,11 +10,17 @@
  * An acknowledgement carries the generation of the flush, which was read before the flush: one
  * that belongs to an earlier freeze does not count.
  *
- * A registration has a lock, which is held for registration_step(). The new state is stored before
- * the actions of a revocation are carried out, and after those of any other step. The fields state
- * and begun are also read without the lock, by a CPU in the middle of a crossing. That is safe
- * because this CPU cannot acknowledge a revocation before the crossing has ended: when the
- * revocation is complete, the CPU has left M or has seen the new state.
+ * A registration has a lock, which is held for registration_step() and until its actions were
+ * carried out. A revocation is stored (registration_store()) before its actions, so that no CPU
+ * enters M while M is closed. Every other step is stored after its actions, with two exceptions.
+ * A freeze is stored before ACT_ASK_FLUSH: a CPU that is asked must find the new generation.
+ * EVENT_HASH is stored before ACT_HASH, whose verdict is a step of its own. The lock is held until
+ * that step was stored, too: a verdict must not come after another freeze.
+ *
+ * Code in a crossing reads state, begun, privileges, choice and generation without the lock. That
+ * is safe because this CPU cannot acknowledge a flush before the crossing has ended: when a
+ * revocation is complete, the CPU has left M or has seen the new state. Privileges and choice
+ * change only while nothing is guarded.
  */
 #ifndef GUARD_BORDER_REGISTRATION_H
 #define GUARD_BORDER_REGISTRATION_H
@@ -28,7 +34,7 @@ enum registration_state {
 	REGISTRATION_FLUSHED,	/* all have */
 	REGISTRATION_HASHED,	/* and the content is the registered one */
 	REGISTRATION_ARMED,	/* M may be entered: first by init, which then may be called back */
-	REGISTRATION_SEALED,	/* init has returned, and cannot be entered again */
+	REGISTRATION_SEALED,	/* init cannot be entered any more, and exit can */
 	REGISTRATION_DYING,	/* M may not be entered; some may not have acknowledged */
 };
 
@@ -38,7 +44,6 @@ enum registration_state {
 
 struct border_registration {
 	u8 state;
-	u8 class;
 	u8 choice;
 	u8 has_init;
 	u8 begun;	/* init was entered, or there is none */
@@ -73,6 +78,14 @@ struct registration_event {
 struct border_registration registration_step(struct border_registration old,
 					     const struct registration_event *event,
 					     struct border_actions *actions);
+
+/*
+ * Stores @next, the step from @old, with the lock held. Begun is stored only if the step changed
+ * it, because registration_begin() may set it meanwhile, without the lock. EVENT_ARM and
+ * EVENT_THAW change it, and no CPU can begin init during these. The state is stored last.
+ */
+void registration_store(struct border_registration *registration, struct border_registration old,
+			struct border_registration next);
 
 /* Returns whether activations of this registration may run in M. */
 int registration_runs(const struct border_registration *registration);

@@ -26,7 +26,8 @@ pub fn run(context: &Context, is_deep: bool, tally: &mut Tally) -> Result<()> {
     if is_deep {
         command.env("STATES", DEEP_STATES);
     }
-    let output = command.output().with_context(|| format!("running {NAME}"))?;
+    let output =
+        command.output().with_context(|| format!("running {NAME}, which `make` builds"))?;
     let log = context.log_directory("test")?.join("guard-model.log");
     let both = [&output.stdout[..], &output.stderr[..]].concat();
     std::fs::write(&log, both).context("writing its log")?;
