@@ -82,8 +82,10 @@ struct dune_start {
 	/* In the first process of a tree: */
 	uint64_t image, image_end;	/* of the native start, to be unmapped by the runtime */
 	uint64_t *stack;		/* as the kernel made it */
+	uint32_t auxc;			/* entries of its auxiliary vector, with AT_NULL */
 	/* In a process that was executed, where @stack is NULL and there is no vDSO: */
 	uint64_t strings;		/* @argc arguments, and then @envc of the environment */
+	/* In both. Nothing else counts what is on the stack, which a process can change: */
 	uint32_t argc, envc;
 	uint64_t name;			/* as AT_EXECFN */
 	uint64_t secure;		/* as AT_SECURE */

@@ -24,18 +24,6 @@ void stack_set(struct initial_stack *s, u64 *stack, u64 args, u64 variables, u64
 	s->auxv_end = s->auxv + 2 * entries;
 }
 
-void stack_find(struct initial_stack *s, u64 *stack)
-{
-	u64 args = *stack, variables = 0, entries = 1;
-	const u64 *p = stack + 1 + args + 1;
-
-	for (; *p; p++)
-		variables++;
-	for (p++; *p != AT_NULL; p += 2)
-		entries++;
-	stack_set(s, stack, args, variables, entries);
-}
-
 /* The words move down by one, over the NULL of argv. The last one leaves room for another NULL. */
 bool stack_take_arguments(struct initial_stack *s, int count)
 {

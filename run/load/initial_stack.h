@@ -39,8 +39,6 @@ static inline char *stack_string(char *const *word)
 
 /* Note where the vectors of @stack are. @entries: of the auxiliary vector, with AT_NULL. */
 void stack_set(struct initial_stack *s, u64 *stack, u64 args, u64 variables, u64 entries);
-/* Find the vectors on the stack that the kernel made for the first process of the tree. */
-void stack_find(struct initial_stack *s, u64 *stack);
 /*
  * Make the first @count words of the environment arguments, after those that are there. Returns
  * false if there are fewer.

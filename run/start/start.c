@@ -292,11 +292,14 @@ static void keep_auxv(struct dune_start *s)
 	const u64 *from = s->stack + *s->stack + 2;
 	u64 i = 0;
 
+	s->argc = *s->stack;
 	while (*from++)
-		;
-	for (; from[0] != AT_NULL && i < DUNE_AUXV_WORDS - 2; from += 2, i += 2) {
-		s->auxv[i] = from[0];
-		s->auxv[i + 1] = from[1];
+		s->envc++;
+	for (s->auxc = 1; from[0] != AT_NULL; from += 2, s->auxc++) {
+		if (i == DUNE_AUXV_WORDS - 2)
+			continue;
+		s->auxv[i++] = from[0];
+		s->auxv[i++] = from[1];
 		if (from[0] == AT_PLATFORM)
 			text_copy(s->platform, sizeof(s->platform), (const char *)from[1]);
 		if (from[0] == AT_SYSINFO_EHDR) {
