@@ -165,10 +165,10 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu
 }
 
 /*
- * Returns whether the kernel has nothing to do for @act, of @sig: the library installs the same for
- * it as for @before, the action in the record. Of a default action the kernel uses nothing else,
- * but for SIGCHLD. What ignores a signal, as that does, also discards those that wait, so the
- * kernel is told it in any case.
+ * Returns whether the kernel need not be told of @act for @sig: the action that the library
+ * installs for @act is the one that it has installed for @before, the action in the record. Of a
+ * default action the kernel uses the handler alone. An action that ignores the signal (for SIGCHLD
+ * and some others SIG_DFL, too) is always told, since it also discards signals that wait.
  */
 static bool kernel_has(int sig, const struct ksigaction *act, const struct ksigaction *before)
 {
@@ -194,12 +194,13 @@ static long change_action(struct dune_sighand *sh, int sig,
 			  const struct ksigaction *act, struct ksigaction *old)
 {
 	struct ksigaction real_old = { 0 }, real, before = sh->action[sig];
+	bool known = dune_services->sets_all_actions;
 	long err;
 
 	dune_assert_held(&sh->lock);
+	*old = before;
 	if (act && kernel_has(sig, act, &before)) {
 		dune_set_action(sh, sig, act);
-		*old = before;
 		return 0;
 	}
 	if (act) {
@@ -207,11 +208,9 @@ static long change_action(struct dune_sighand *sh, int sig,
 		dune_set_action(sh, sig, act);
 		dune_real_action(sig, act, &real);
 	}
-	err = dune_kernel_action(sig, act ? &real : NULL, &real_old);
-	/* The library's record is the old action if the kernel has the library's handler. */
-	if (real_old.handler == dune_process.handler)
-		*old = before;
-	else
+	err = dune_kernel_action(sig, act ? &real : NULL, known ? NULL : &real_old);
+	/* The record has the old action if it is complete, or if the kernel's is the library's. */
+	if (!known && real_old.handler != dune_process.handler)
 		*old = real_old;
 	if (act && err) {
 		dune_set_action(sh, sig, &before);
