@@ -28,7 +28,7 @@ struct dune_event {
 };
 
 /* Makes a call of the library's own that a guest may not make, and that waits for nothing. */
-static inline long call(long nr, long a0, long a1, long a2, long a3)
+static inline long dune_alone_call(long nr, long a0, long a1, long a2, long a3)
 {
 	return dune_hypercall(DUNE_HOSTCALL_NOW | nr, a0, a1, a2, a3, 0, 0);
 }

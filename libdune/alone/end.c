@@ -8,11 +8,11 @@ void dune_alone_die(int sig)
 	const struct ksigaction act = { .handler = SIG_DFL };
 
 	dune_alone_action(sig, &act, NULL);
-	call(__NR_tgkill, dune_hypercall(__NR_getpid, 0, 0, 0, 0, 0, 0),
-	     dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0), sig, 0);
+	dune_alone_call(__NR_tgkill, dune_hypercall(__NR_getpid, 0, 0, 0, 0, 0, 0),
+			dune_hypercall(__NR_gettid, 0, 0, 0, 0, 0, 0), sig, 0);
 	dune_alone_force_mask(~sigbit(sig));
 	for (;;)
-		call(__NR_exit_group, 128 + sig, 0, 0, 0);
+		dune_alone_call(__NR_exit_group, 128 + sig, 0, 0, 0);
 }
 
 /* Prints a message, and dies of @sig. @err: the negative errno number of what failed, or 0. */

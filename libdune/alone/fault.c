@@ -97,7 +97,8 @@ static void granule_fault(struct dune_thread *t, u64 gpa)
 	if (err)
 		dune_alone_fatal("a page-table entry leads to no memory of the process", 0,
 				 SIGSEGV);
-	err = call(__NR_ioctl, t->vcpu, DUNE_MAP_GRANULE, dune_alone_show(&g, sizeof(g)), 0);
+	err = dune_alone_call(__NR_ioctl, t->vcpu, DUNE_MAP_GRANULE,
+			      dune_alone_show(&g, sizeof(g)), 0);
 	dune_copies_release(mark);
 	if (err)
 		dune_alone_fatal("DUNE_MAP_GRANULE failed", err, SIGBUS);

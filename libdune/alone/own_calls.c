@@ -9,7 +9,7 @@
 static void __noreturn no_room(void)
 {
 	for (;;)
-		call(__NR_exit_group, 128 + SIGABRT, 0, 0, 0);
+		dune_alone_call(__NR_exit_group, 128 + SIGABRT, 0, 0, 0);
 }
 
 /* Returns the kernel's address of a copy of @size bytes at @p. The caller releases it. */
@@ -39,8 +39,8 @@ long dune_alone_action(int sig, const struct ksigaction *real, struct ksigaction
 {
 	u64 mark = dune_copies_mark(), shown = real ? dune_alone_show(real, sizeof(*real)) : 0;
 	struct ksigaction *result = old ? dune_alone_result(sizeof(*old)) : NULL;
-	long err = call(__NR_rt_sigaction, sig, shown,
-			result ? dune_kernel_at(result) : 0, SIGSET_SIZE);
+	long err = dune_alone_call(__NR_rt_sigaction, sig, shown,
+				   result ? dune_kernel_at(result) : 0, SIGSET_SIZE);
 
 	if (old && !err)
 		*old = *result;
@@ -84,7 +84,8 @@ void dune_alone_force_mask(u64 set)
 {
 	u64 mark = dune_copies_mark();
 
-	call(__NR_rt_sigprocmask, SIG_SETMASK, dune_alone_show(&set, sizeof(set)), 0, SIGSET_SIZE);
+	dune_alone_call(__NR_rt_sigprocmask, SIG_SETMASK, dune_alone_show(&set, sizeof(set)), 0,
+			SIGSET_SIZE);
 	dune_copies_release(mark);
 }
 

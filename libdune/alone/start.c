@@ -84,7 +84,7 @@ static void take_signals(struct dune_thread *t)
 	long err;
 
 	dune_alone_set_mask(~0ULL, &mask);
-	err = call(__NR_sigaltstack, dune_alone_show(&stack, sizeof(stack)), 0, 0, 0);
+	err = dune_alone_call(__NR_sigaltstack, dune_alone_show(&stack, sizeof(stack)), 0, 0, 0);
 	dune_copies_release(mark);
 	ignored = dune_hypercall(DUNE_IGNORED_SIGNALS, 0, 0, 0, 0, 0, 0);
 	for (; ignored; ignored &= ignored - 1)

@@ -113,7 +113,8 @@ static void repair_action(struct dune_sighand *sh, int sig)
  * action there (@die of services.h). Linux does the same if the signal was blocked or
  * ignored (force_sig_info_to_task()), and then the parent has the default action,
  * too. Only the library's handler for probes has to come back. If the child was killed between
- * its change of an action in the record and in the kernel, the kernel's counts.
+ * its change of an action in the record and in the kernel, the kernel's action is the one that
+ * holds.
  */
 void dune_actions_repair(struct dune_thread *t)
 {

@@ -6,8 +6,8 @@
  *
  * @action:	rt_sigaction() of the kernel: sets @real and stores the old action in @old, if they
  *		are not NULL
- * @sets_all_actions: no code but the library's sets the kernel's actions of signals, so that the
- *		library's record tells what they are
+ * @sets_all_actions: no code but the library's sets the kernel's actions of signals, so the
+ *		library's record is what rt_sigaction() has to return
  * @mask:	rt_sigprocmask(), which stores the old mask in @old, if it is not NULL
  * @forward_mask: the same with SIG_SETMASK, as dune_syscall_forward()
  * @print:	writes to stderr, whatever file that is now

@@ -195,12 +195,13 @@ static long change_action(struct dune_sighand *sh, int sig,
 			  const struct ksigaction *act, struct ksigaction *old)
 {
 	struct ksigaction real_old = { 0 }, real, before = sh->action[sig];
+	bool known = dune_services->sets_all_actions;
 	long err;
 
 	dune_assert_held(&sh->lock);
+	*old = before;
 	if (act && kernel_has(sig, act, &before)) {
 		dune_set_action(sh, sig, act);
-		*old = before;
 		return 0;
 	}
 	if (act) {
@@ -208,11 +209,9 @@ static long change_action(struct dune_sighand *sh, int sig,
 		dune_set_action(sh, sig, act);
 		dune_real_action(sig, act, &real);
 	}
-	err = dune_kernel_action(sig, act ? &real : NULL, &real_old);
-	/* The library's record is the old action if the kernel has the library's handler. */
-	if (real_old.handler == dune_process.handler)
-		*old = before;
-	else
+	err = dune_kernel_action(sig, act ? &real : NULL, known ? NULL : &real_old);
+	/* The record has the old action if it is complete, or if the kernel's is the library's. */
+	if (!known && real_old.handler != dune_process.handler)
 		*old = real_old;
 	if (act && err) {
 		dune_set_action(sh, sig, &before);

@@ -4,17 +4,12 @@
  */
 #include "host.h"
 
-/*
- * Descriptors of vCPUs get numbers from here on, which programs do not expect. The
- * kernel's table has 64 places at first, and a number from 64 on makes it grow; these are
- * the last ones below that.
- */
-#define HIGH_FD		60
+#include <dune_runtime.h>
 
-/* Gives @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
+/* Gives @fd a number from DUNE_HIGH_FD on. Returns it, or @fd itself if there is none. */
 static int move_high(int fd)
 {
-	long high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	long high = sys3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, DUNE_HIGH_FD);
 
 	if (high < 0)
 		return fd;

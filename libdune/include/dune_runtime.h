@@ -21,6 +21,14 @@
 #include <dune_addresses.h>
 #include <linux/dune.h>
 
+/*
+ * The descriptors of vCPUs, and a runtime's other descriptors, get numbers from here on, which
+ * programs do not expect. The kernel's table has 64 places at first, a number from 64 on makes it
+ * grow, and a fork copies it up to the highest open number. So four numbers are left: for the vCPU
+ * and three more (run/own/hidden.h).
+ */
+#define DUNE_HIGH_FD	60
+
 /* Returns the number of the calling thread's descriptor, or -1 before it entered. */
 int dune_vcpu_fd(void);
 

@@ -46,7 +46,10 @@ long count_within(long ret, u64 most)
 	return ret > (long)most ? -EIO : ret;
 }
 
-/* Takes what a call has stored, as many bytes as it has returned in @ret. */
+/*
+ * Takes what a call has stored, as many bytes as it has returned in @ret. Returns @ret, or -EIO if
+ * that is more than @most.
+ */
 static long take_counted(void *to, u64 room, long ret, u64 most)
 {
 	ret = count_within(ret, most);

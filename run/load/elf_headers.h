@@ -9,10 +9,10 @@
 
 #define HEADERS_MAX	(65536 / sizeof(Elf64_Phdr))	/* as the kernel */
 
-/* All that is used of one is in its first page, unless there are many headers or a long name. */
+/* What is used of this is in its first page, unless the file has many headers or a long name. */
 struct elf {
 	u64 bias;
-	char *interpreter;			/* its name, after the headers; "": none */
+	char *interpreter;		/* its name, after the headers that were read; "": none */
 	Elf64_Ehdr header;			/* in most files the headers follow it, too */
 	Elf64_Phdr headers[HEADERS_MAX];
 	char room[PATH_BYTES];			/* for the name after all headers */

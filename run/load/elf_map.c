@@ -13,7 +13,8 @@
 #include <asm/unistd.h>
 #include <linux/mman.h>
 
-#define ROOM_IN_FILE	(1UL << 30)	/* bytes; file systems limit the size of a file */
+/* Bytes. A larger mapping may reach beyond what the file system permits for a file. */
+#define ROOM_IN_FILE	(1UL << 30)
 #define DYN_RANDOM_PAGES	(1UL << 28)	/* vm.mmap_rnd_bits' default and least */
 
 static int segment_rights(const Elf64_Phdr *p)
@@ -99,12 +100,13 @@ static long find_room(u64 at, u64 size, int flags)
 }
 
 /*
- * Map the lowest segment, @p, where room for all segments is free, @size bytes in one piece: at @at
- * or where the kernel chooses, as find_room(). As the kernel does, the segment is mapped with the
- * room, which is then free for the others. That is not done where more of the file may not be
- * mapped, or would count as memory that can be written. Returns the beginning, which may be
- * address 0, or -errno, which is -ENOMEM also if something is mapped at @at, for instance the
- * supervisor range.
+ * Map the lowest segment, @p, at the beginning of room for all segments: @size free bytes in one
+ * piece, at @at or where the kernel chooses (@flags: see find_room()). The kernel's loader does the
+ * same: it maps the segment as large as the room, and unmaps the rest of that mapping, which is
+ * then free for the others. Where the file cannot be mapped so far, or where all of the room would
+ * count as memory that can be written, find_room() finds the room instead, and the segment alone is
+ * mapped. Returns the beginning, which may be address 0, or -errno, which is -ENOMEM also if
+ * something is mapped at @at, for instance the supervisor range.
  */
 static long map_lowest(int fd, const Elf64_Phdr *p, u64 at, u64 size, int flags)
 {

@@ -48,9 +48,9 @@ static long read_all(int fd, void *to, u64 len, u64 at)
 
 /*
  * Whether the kernel maps exactly the pages of the file that it is asked for. It
- * rounds the length of a mapping of a file on hugetlbfs up to huge pages, and then
- * MAP_FIXED replaces more than the loader asked for. A file system whose type the
- * kernel does not tell may be hugetlbfs.
+ * rounds the length of a mapping of a file on hugetlbfs up to huge pages, and then a
+ * segment takes more than its place. A file system whose type the kernel does not
+ * tell may be hugetlbfs.
  */
 static bool maps_as_asked(int fd)
 {
@@ -59,6 +59,7 @@ static bool maps_as_asked(int fd)
 	return sys_fstatfs(fd, &fs) == 0 && fs.f_type != HUGETLBFS_MAGIC;
 }
 
+/* Returns 0, -ENOEXEC, or the error of reading a header, which is -EIO for a shorter file. */
 static long read_elf(int fd, struct elf *elf)
 {
 	const Elf64_Ehdr *h = &elf->header;
@@ -69,7 +70,7 @@ static long read_elf(int fd, struct elf *elf)
 		return -ENOEXEC;
 	n = sys_pread(fd, &elf->header, READ_AT_ONCE, 0);
 	if (n < (long)sizeof(*h))
-		return -ENOEXEC;
+		return n < 0 ? n : -EIO;
 	if (*(const u32 *)h->e_ident != *(const u32 *)ELFMAG ||
 	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
 	    (h->e_type != ET_EXEC && h->e_type != ET_DYN))
@@ -105,7 +106,8 @@ struct extent extent_of(const struct elf *elf)
 
 /*
  * Returns 0 if a program may have each segment at [vaddr, vaddr + memsz), or the error. The
- * loader reserves room for all segments in one piece, where the supervisor range cannot be.
+ * loader maps all segments where room for them is free in one piece, so the supervisor range cannot
+ * be there.
  */
 static long check_segments(const struct elf *elf)
 {
@@ -153,10 +155,11 @@ static long find_interpreter(int fd, struct elf *elf)
 
 static long read_program(int fd)
 {
-	long err = read_elf(fd, &main_elf);
+	long err;
 
-	if (!err)
-		err = check_segments(&main_elf);
+	if (read_elf(fd, &main_elf))
+		return -ENOEXEC;
+	err = check_segments(&main_elf);
 	if (!err)
 		err = find_interpreter(fd, &main_elf);
 	return err;
@@ -171,13 +174,13 @@ static long open_loader(const char *name)
 		return fd;
 	loader_file = fd;
 	err = read_elf(fd, &loader_elf);
-	if (!err)
-		err = check_segments(&loader_elf);
-	loader_elf.interpreter[0] = 0;		/* a loader's own is ignored */
-	if (!err)
-		return 0;
-	close_loader();
-	return -ELIBBAD;
+	if (err == -ENOEXEC || (!err && check_segments(&loader_elf)))
+		err = -ELIBBAD;
+	if (err)
+		close_loader();
+	else
+		loader_elf.interpreter[0] = 0;		/* a loader's own is ignored */
+	return err;
 }
 
 long elf_read(int fd)

@@ -37,7 +37,8 @@ static long open_beyond_limit(int dir, const char *path, u64 flags)
  * Open a file to execute it, with the errors of the kernel's open_exec(). That it is a regular
  * file is tested by name first, since opening a device or a FIFO has effects, and once more by the
  * descriptor, since the name may lead to another file by then. That it may be executed is tested
- * when it is open, or, if it cannot be opened, by name.
+ * when it is open, or, if it cannot be opened, by name; a file that nobody may execute is not
+ * opened.
  */
 long executable_open(int dir, const char *path, u64 flags)
 {

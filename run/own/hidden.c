@@ -48,7 +48,7 @@ bool is_hidden(u64 fd)
 /* Give @fd a number that the program hardly uses. Returns the number or an error. */
 static long move_away(enum hidden which, int fd)
 {
-	int floor = HIDDEN_FLOOR;
+	int floor = DUNE_HIGH_FD;
 	long n = -EMFILE;
 
 	/* Lower numbers are tried because RLIMIT_NOFILE may be low. */
@@ -63,7 +63,7 @@ static long move_away(enum hidden which, int fd)
 
 long hidden_add(enum hidden which, int fd)
 {
-	if (fd < HIDDEN_FLOOR) {
+	if (fd < DUNE_HIGH_FD) {
 		long n = move_away(which, fd);
 
 		if (n >= 0)

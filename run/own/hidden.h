@@ -5,13 +5,7 @@
 
 #include "types.h"
 
-/*
- * The hidden descriptors except the vCPU's get this number or a higher one, while RLIMIT_NOFILE
- * permits. The kernel's table has 64 places at first, and a fork copies it up to the highest open
- * number, so four numbers are left for the vCPU's and for these.
- */
-#define HIDDEN_FLOOR	60
-
+/* They have numbers from DUNE_HIGH_FD on, while RLIMIT_NOFILE permits. */
 enum hidden {
 	HIDDEN_SELF,	/* dune-run's file, for execve */
 	HIDDEN_STATS,	/* the counters of --stats */
@@ -26,7 +20,7 @@ struct hidden_table {
 };
 
 /*
- * Hide @fd, which is not the vCPU's. It keeps its number if that is HIDDEN_FLOOR or above
+ * Hide @fd, which is not the vCPU's. It keeps its number if that is DUNE_HIGH_FD or above
  * (after execve). Otherwise it moves there, or to a lower number where RLIMIT_NOFILE is lower;
  * it stays only if no number is free. Returns its number.
  */

@@ -52,11 +52,11 @@ static bool to_file;	/* the report goes to a file */
  */
 static bool lock(int type)
 {
-	struct flock lock = { .l_type = type };
-	long err = sys_lock(hidden_fd(HIDDEN_STATS), &lock);
+	struct flock file = { .l_type = type };
+	long err = sys_lock(hidden_fd(HIDDEN_STATS), &file);
 
 	if (err == -EINTR)
-		err = sys_lock(hidden_fd(HIDDEN_STATS), &lock);
+		err = sys_lock(hidden_fd(HIDDEN_STATS), &file);
 	return !err;
 }
 

@@ -28,13 +28,6 @@
 #include <linux/mman.h>
 #include <linux/resource.h>
 
-/*
- * The number that the vCPU's descriptor gets: HIGH_FD of libdune/host/vcpu.c has the reason. Like
- * move_high(), get_info() and have_1g_pages() below, it is a copy of what host/ has, since this
- * program is not linked with libdune.
- */
-#define HIGH_FD		60
-
 #define GB		(1UL << 30)
 
 #define ENTRIES		512
@@ -121,10 +114,14 @@ static void help(const u64 *stack)
 		}
 }
 
-/* Gives @fd a number from HIGH_FD on. Returns it, or @fd itself if there is none. */
+/*
+ * Gives @fd a number from DUNE_HIGH_FD on. Returns it, or @fd itself if there is none. Like
+ * get_info() and have_1g_pages() below, this is a copy of what host/ has, since this program is not
+ * linked with libdune.
+ */
 static int move_high(int fd)
 {
-	long high = SYS3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	long high = SYS3(__NR_fcntl, fd, F_DUPFD_CLOEXEC, DUNE_HIGH_FD);
 
 	if (high < 0)
 		return fd;

@@ -48,7 +48,7 @@ static void print_all(const char *when)
 
 static void set(int sig, unsigned long handler, unsigned long flags, unsigned long mask)
 {
-	struct action to = { handler, flags, 0x1234, mask }, old;
+	struct action to = { handler, flags, 0x1234, mask }, old = { 0 };
 	long ret = change(sig, &to, &old);
 
 	printf("set %d: %ld, old %lx %lx %lx %lx\n", sig, ret, old.handler > 1 ? 2 : old.handler,
@@ -92,9 +92,9 @@ static void print_ignored(void)
 		fclose(f);
 }
 
-/* What becomes of a parent's actions when a child that shares memory has changed them. */
 static char stack[65536] __attribute__((aligned(16)));
 
+/* What becomes of a parent's actions when a child that shares memory has changed them. */
 static int change_in_child(void *arg)
 {
 	struct action dfl = { .handler = 0 }, ign = { .handler = (unsigned long)SIG_IGN };
@@ -135,6 +135,12 @@ int main(int argc, char **argv)
 	set(SIGUSR1, (unsigned long)handle, SA_RESTART | 0x04000000, ~0UL);
 	set(SIGUSR1, (unsigned long)handle, SA_NODEFER, 1);
 	set(SIGUSR2, (unsigned long)SIG_DFL, ~0UL, ~0UL);
+	set(SIGUSR2, (unsigned long)SIG_DFL, 0, 0);
+	/* The old action is complete also if the kernel never got its flags and mask. */
+	set(SIGUSR2, (unsigned long)SIG_DFL, SA_RESTART, 8);
+	set(SIGUSR2, (unsigned long)handle, 0, 0);
+	set(SIGUSR2, (unsigned long)SIG_DFL, SA_NODEFER, 4);
+	set(SIGUSR2, (unsigned long)SIG_IGN, 0, 0);
 	set(SIGUSR2, (unsigned long)SIG_DFL, 0, 0);
 	set(SIGHUP, (unsigned long)SIG_IGN, SA_SIGINFO, 2);
 	set(SIGHUP, (unsigned long)SIG_IGN, 0, 4);

@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,18 +58,6 @@ static void execute_with_known_stack(void)
 	personality(ADDR_NO_RANDOMIZE);
 	execve("/proc/self/exe", argv, words);
 	perror("execve");
-}
-
-/* Give the image @interpreter as its loader. */
-static void set_interpreter(struct tiny_image *image, const char *interpreter)
-{
-	Elf64_Phdr *p = &image->segments[image->header.e_phnum++];
-
-	strcpy(image->interpreter, interpreter);
-	p->p_type = PT_INTERP;
-	p->p_offset = offsetof(struct tiny_image, interpreter);
-	p->p_filesz = strlen(interpreter) + 1;
-	p->p_memsz = p->p_filesz;
 }
 
 static int new_file(const char *name, int flags, const struct tiny_image *image)

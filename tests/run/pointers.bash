@@ -16,7 +16,7 @@ reasons() {
 		munmap.addr call_munmap
 		mremap.addr call_mremap
 		mremap.new_addr call_mremap
-		brk.brk the kernel maps only where nothing is mapped, and all of the supervisor range is mapped
+		brk.brk the heap grows only where nothing is mapped, so never into the supervisor range
 		shmat.shmaddr call_shmat
 		shmdt.shmaddr call_shmdt
 		set_tid_address.tidptr call_set_tid_address

@@ -62,7 +62,7 @@ limited "$here/decoy/dune-run-unchecked" -- "$here/decoy/executed" \
 status=$?
 grep -E '^(#|FOUND|dune-run:)' "$top/result" | head | sed 's/^\([^#]\)/# \1/'
 ok $((status || $(grep -cE '^(FOUND|dune-run:)' "$top/result"))) \
-	"another process writes what executes a program"
+	"another process overwrites the memory of one that executes a program"
 "$bin/overwrite" 10 "$here/decoy/dune-run-unchecked" >"$top/result" 2>&1
 grep '^#' "$top/result"
 is "$(grep -v '^#' "$top/result")" "in the stub" \

@@ -115,7 +115,8 @@ static void look(const u64 *call, u64 result)
 	u64 mark = dune_copies_mark(), room = result_room(sizeof(present)), i;
 	long err = SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, room);
 
-	take_result(present, room, sizeof(present));
+	if (!err)
+		take_result(present, room, sizeof(present));
 	dune_copies_release(mark);
 	if (err == -ENOMEM) {
 		report(call, result, 0);

@@ -31,3 +31,14 @@ void make_tiny_image(struct tiny_image *image, unsigned long start)
 	};
 	memcpy(image->code, code, sizeof(code));
 }
+
+void set_interpreter(struct tiny_image *image, const char *name)
+{
+	Elf64_Phdr *p = &image->segments[image->header.e_phnum++];
+
+	strcpy(image->interpreter, name);
+	p->p_type = PT_INTERP;
+	p->p_offset = offsetof(struct tiny_image, interpreter);
+	p->p_filesz = strlen(name) + 1;
+	p->p_memsz = p->p_filesz;
+}

@@ -19,5 +19,7 @@ struct tiny_image {
  * position-independent. The caller may change the headers.
  */
 void make_tiny_image(struct tiny_image *image, unsigned long start);
+/* Give the image one more header, which names its loader. */
+void set_interpreter(struct tiny_image *image, const char *name);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * For unchecked.bash: another process writes what a process has that executes a program, before the
- * runtime there has read it: the number of arguments on the stack, and the tables of the vDSO.
- * Prints a line for each program that finds another descriptor table than usual, or no vDSO. The
- * runtime prints one when it takes the number for its own. Fails with a runtime that reads either
- * from the process's memory, and when too few programs are attacked.
+ * For unchecked.bash: while a process executes a program, another one overwrites the number of
+ * arguments on its stack, or the tables of its vDSO, before the runtime could read them. Prints a
+ * line for each program that finds another descriptor table than usual, or no vDSO. The runtime
+ * prints one when it takes the number for its own. Fails with a runtime that reads either from the
+ * process's memory, and when too few programs are attacked.
  *
  * Addresses are not random here. The argument is the address of the structure in which ring 0 has
  * the descriptor table.
@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,8 +75,8 @@ static void report(char **argv)
 }
 
 /*
- * Has a child execute the program. Returns false if it has reported nothing within LIMIT: its
- * memory was attacked, so it may have ended or may run for ever.
+ * Has a child execute the program. Returns false if there is no child, or if it has reported
+ * nothing within LIMIT: its memory was attacked, so it may have ended or may run for ever.
  */
 static bool execute(const char *self, struct found *found)
 {
@@ -89,6 +88,11 @@ static bool execute(const char *self, struct found *found)
 	if (pipe(ends))
 		return false;
 	pid = fork();
+	if (pid < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return false;
+	}
 	if (!pid) {
 		dup2(ends[1], 1);
 		execve(self, argv, envp);
@@ -167,6 +171,8 @@ int main(int argc, char **argv)
 	if (shared == MAP_FAILED || !execute(argv[0], &usual))
 		return 2;
 	pid = fork();
+	if (pid < 0)
+		return 2;
 	if (!pid)
 		attack(&usual, strtoul(argv[1], NULL, 0));
 	for (end = time(NULL) + SECONDS; shared->attacks < ATTACKS && time(NULL) < end; executed++)

@@ -22,7 +22,7 @@ bool unchecked;
 
 void find_range(void)
 {
-	/* No SETcc to memory: see docs/emulators.md. */
+	/* A branch: `unchecked = raw(...) > 0` would be a SETcc to memory (docs/emulators.md). */
 	if (raw(RAW_BIT | SYS_getpid, 0, 0, 0, 0, 0, 0) <= 0)
 		return;
 	unchecked = true;

@@ -67,7 +67,7 @@ struct child {
 	int own;	/* this program's file */
 };
 
-/* A number near those of hidden descriptors, which have numbers from 60 on (run/own/hidden.h). */
+/* A number near those of hidden descriptors, which have numbers from 60 on (DUNE_HIGH_FD). */
 static u64 hidden_number(u64 x)
 {
 	return 50 + x % 20;

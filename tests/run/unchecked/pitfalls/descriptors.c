@@ -48,7 +48,8 @@ void row_ptrace(void)
 	kill(child, SIGKILL);
 }
 
-int vcpu_number(void)
+/* Returns the lowest number of a descriptor whose file's name contains @part, or -1. */
+static int number_of(const char *part)
 {
 	char name[40], link[100];
 	int fd;
@@ -59,10 +60,20 @@ int vcpu_number(void)
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 		n = readlink(name, link, sizeof(link) - 1);
 		link[n > 0 ? n : 0] = 0;
-		if (strstr(link, "[dune-vcpu"))
+		if (strstr(link, part))
 			return fd;
 	}
 	return -1;
+}
+
+int vcpu_number(void)
+{
+	return number_of("[dune-vcpu");
+}
+
+int own_number(void)
+{
+	return number_of("/dune-run");
 }
 
 static void vcpu_call(unsigned int i)

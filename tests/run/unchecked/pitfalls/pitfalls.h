@@ -77,8 +77,9 @@ void work_attacked(int times);
  * before the last one, so the seed decides which is the first.
  */
 void try(void (*attempt)(unsigned int), unsigned int count);
-/* The number of the vCPU's descriptor, or -1. */
+/* The number of the vCPU's descriptor, and that of dune-run's file, or -1. */
 int vcpu_number(void);
+int own_number(void);
 
 /* The kernel's own struct sigaction. */
 struct action {
@@ -137,4 +138,4 @@ void row_control_code(void);
 void row_control_jump(void);
 void row_control_file(void);
 
-#endif
+#endif /* DUNE_UNCHECKED_PITFALLS_H */

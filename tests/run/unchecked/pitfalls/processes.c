@@ -8,6 +8,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -43,21 +44,22 @@ static void clone_raw(unsigned int i)
 static void execute_raw(unsigned int i)
 {
 	char *argv[] = { "true", NULL };
-	int fd = open("/bin/true", O_RDONLY);
+	int fd = open("/bin/true", O_RDONLY), vcpu = vcpu_number(), own = own_number();
 
+	if (vcpu < 0 || own < 0)
+		dprintf(2, "FOUND nothing to attack: vCPU %d, dune-run's file %d\n", vcpu, own);
 	if (i & 1)
 		RAW(SYS_execve, "/bin/true", argv, argv + 1);
 	else
 		RAW6(SYS_execveat, fd, "", argv, argv + 1, AT_EMPTY_PATH, 0);
 	/* by dune-run, with another file at the number of the vCPU's descriptor */
 	if (i & 4)
-		RAW(SYS_dup2, i & 1 ? fd : memfd_create("other", 0), vcpu_number(), 0);
-	/* by dune-run, while its own file has another number or none */
+		RAW(SYS_dup2, i & 1 ? fd : memfd_create("other", 0), vcpu, 0);
+	/* by dune-run, with another file or none at the number of its own file */
 	if (i & 2)
-		RAW(SYS_close_range, 61, 2000, 0);
+		RAW(SYS_close, own, 0, 0);
 	else
-		for (fd = 1000; fd < 1030; fd++)
-			RAW(SYS_dup2, 3, fd, 0);
+		RAW(SYS_dup2, fd, own, 0);
 	execv("/bin/true", argv);
 }
 
