@@ -2,6 +2,8 @@
 /* The services (common/services.h) of a process without a host half. */
 #include "alone.h"
 #include "fork.h"
+#include "table.h"
+#include "tlb.h"
 
 static void move(int fd)
 {
@@ -17,19 +19,31 @@ static void interrupt(void)
 	dune_alone_fatal("a signal for ring 0", 0, SIGABRT);
 }
 
-static void no_granule(u64 va)
+/*
+ * Implements @no_granule and @no_pages, which are called on the IST stack. To find out whether
+ * memory is mapped there takes a probe, which can fault and take signals: fill() does it later.
+ */
+static void do_nothing(u64 va)
 {
-	if (!dune_alone_readable(dune_self(), va))
-		return;
-	dune_print_no_granule(va);
-	dune_alone_die(SIGBUS);
+	(void)va;
 }
 
-static void no_pages(u64 va)
+static bool fill(u64 va)
 {
+	dune_pte *e;
+	int level;
+
+	if (va >= USER_END)
+		return false;
+	e = dune_table_leaf(table_of(read_cr3()), va, &level, NULL);
+	if (e)
+		return READ_ONCE(*e) & DUNE_PTE_P;
 	if (!dune_alone_readable(dune_self(), va))
-		return;
-	dune_print_no_pages(va);
+		return false;
+	if (to_gpa(va) == NO_GPA)
+		dune_print_no_granule(va);
+	else
+		dune_print_no_pages(va);
 	dune_alone_die(SIGBUS);
 }
 
@@ -51,8 +65,9 @@ static const struct dune_services alone = {
 	.settle = dune_alone_collect,
 	.interrupt = interrupt,
 	.no_threads = dune_fork_no_threads,
-	.no_granule = no_granule,
-	.no_pages = no_pages,
+	.no_granule = do_nothing,
+	.no_pages = do_nothing,
+	.fill = fill,
 	.die = dune_alone_die,
 	.bad_stack = bad_stack,
 };

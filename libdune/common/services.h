@@ -23,8 +23,12 @@
  * @interrupt:	has the queued signals delivered, when the handler of the frame has returned
  * @no_threads:	prints once that threads are not supported
  * @no_granule:	no granule is left for the address. If memory is mapped there, prints a
- *		message, and dies by SIGBUS. Called by dune_pf_early()
+ *		message, and dies by SIGBUS. Called by dune_pf_early() on the IST stack. There is
+ *		no room there to do this without a host half: @fill does it then
  * @no_pages:	no page is left for a page table for the address; does the same
+ * @fill:	for a page fault that dune_pf_early() has not resolved, on the ring-0 stack: tries
+ *		again, and does the work of @no_granule and @no_pages if they have not. Returns
+ *		whether the instruction can be repeated
  * @die:	ends the process by the signal's default action, core dump and all
  * @bad_stack:	prints that a stack in ring 0 cannot be used, and dies by SIGSEGV
  */
@@ -53,6 +57,7 @@ struct dune_services {
 	void (*no_threads)(void);
 	void (*no_granule)(u64 va);
 	void (*no_pages)(u64 va);
+	bool (*fill)(u64 va);
 	void (*die)(int sig) __noreturn;
 	void (*bad_stack)(void) __noreturn;
 };

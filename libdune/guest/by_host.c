@@ -91,6 +91,13 @@ static void no_pages(u64 va)
 	dune_hypercall(HC_NO_PAGES, va, 0, 0, 0, 0, 0);
 }
 
+/* @no_granule and @no_pages were asked already. */
+static bool fill(u64 va)
+{
+	(void)va;
+	return false;
+}
+
 static void __noreturn die(int sig)
 {
 	for (;;)
@@ -117,6 +124,7 @@ static const struct dune_services by_host = {
 	.no_threads = no_threads,
 	.no_granule = no_granule,
 	.no_pages = no_pages,
+	.fill = fill,
 	.die = die,
 	.bad_stack = bad_stack,
 };

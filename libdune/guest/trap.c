@@ -156,6 +156,8 @@ void dune_trap_default(struct dune_tf *tf)
 	u64 cr2 = dune_cr2();
 	u64 fixup;
 
+	if (tf->vector == VEC_PF && !(tf->error & PF_PRESENT) && dune_services->fill(cr2))
+		return;
 	fixup = from_ring3(tf) ? 0 : dune_fixup(tf->rip);
 	if (fixup) {
 		tf->rip = fixup;
