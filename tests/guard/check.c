@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The check of this processor, in the modes whose machines lack something: the lock of SMM, four
- * levels of page tables, 1 GB pages; and, by hand, nested paging. Fails when a launch is not
- * refused with the reason, or when it is refused without one.
+ * levels of page tables, 1 GB pages; and, by hand, nested paging. In another mode Linux lacks one of
+ * the computer's processors. Fails when a launch or a seal is not refused with the reason, or when
+ * it is refused without one.
  */
 #define _GNU_SOURCE
 #include "guard.h"
@@ -18,7 +19,7 @@
 
 #define SMM_PARAMETER	"/sys/module/dune_guard/parameters/allow_unlocked_smm"
 
-static bool has_hypervisor, has_npt, has_la57;
+static bool has_hypervisor, has_npt, has_la57, has_few_cpus;
 
 static void look_at_processor(void)
 {
@@ -32,6 +33,8 @@ static void look_at_processor(void)
 	/* The kernel shows the flag only if it uses five levels. */
 	file_read("/proc/cpuinfo", flags, sizeof(flags));
 	has_la57 = strstr(flags, " la57");
+	file_read("/proc/cmdline", flags, sizeof(flags));
+	has_few_cpus = strstr(flags, "nr_cpus=1");
 }
 
 static void refused(int fd, int err, const char *text)
@@ -46,6 +49,13 @@ static void launched(int fd)
 	is(guard_request(fd, DUNE_GUARD_CHECK), 0, "the guard can be launched");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "it is launched");
 	is(guard_status(fd).cpus, cpus_on_line(), "on all CPUs");
+	if (has_few_cpus) {
+		guard_refuses(fd, DUNE_GUARD_SEAL, EBUSY,
+			      "processors of the firmware's table are not Linux's",
+			      "it is not sealed, since a processor is not Linux's");
+		is(file_number("/proc/sys/kernel/kexec_load_disabled"), 0,
+		   "kexec is still allowed");
+	}
 	is(guard_request(fd, DUNE_GUARD_STOP), 0, "it is stopped");
 }
 

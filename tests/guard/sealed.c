@@ -96,6 +96,21 @@ static void memory(const struct dune_guard_status *guard, bool sealed)
 	ok(!found, "a page is zero after REP STOS, LOCK XADD, POP and BTS (%llx)", found);
 }
 
+/* A write that faults in the guest itself: the guard's single step must end before the #PF. */
+static void faulting_write(int fd)
+{
+	struct dune_guard_status before = guard_status(fd), after;
+	long err = attack("cross", before.address, 0, 0);
+
+	after = guard_status(fd);
+	ok(err == -EFAULT && !found, "a write that faults changes neither TF nor IF (%ld, %llx)", err,
+	   found);
+	is(after.exits[DUNE_GUARD_EXIT_MEMORY], before.exits[DUNE_GUARD_EXIT_MEMORY] + 1,
+	   "it was one nested fault");
+	is(after.exits[DUNE_GUARD_EXIT_STEP], before.exits[DUNE_GUARD_EXIT_STEP],
+	   "and no instruction was stepped to its end");
+}
+
 /* Registers that may overlay or change memory, with a bit that TCG accepts. */
 static const struct {
 	const char *name;
@@ -237,6 +252,7 @@ int main(void)
 	memory(&guard, true);
 	ok(guard_status(fd).exits[DUNE_GUARD_EXIT_STEP] >= guard.memory / PAGE,
 	   "each dropped write was a step of the guest");
+	faulting_write(fd);
 	attack("cost", guard.address, 0, 0);
 	diag("a dropped write takes %llu ticks (instructions in counting mode)", found);
 	not_free(&guard);

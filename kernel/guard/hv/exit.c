@@ -103,6 +103,13 @@ static void __noreturn park(struct hv_cpu *cpu)
 		asm volatile("hlt");
 }
 
+/* Whether a CPU exits for this reason only while it steps. */
+static bool is_of_step(u32 code)
+{
+	return code - SVM_EXIT_EXCP_BASE < VECTORS || code == SVM_EXIT_INTR ||
+	       code == SVM_EXIT_NMI || code == SVM_EXIT_SWINT;
+}
+
 /*
  * Called by head.S after each exit. Returns the VMCB for the next VMRUN, or 0 if the CPU leaves
  * the guard.
@@ -116,6 +123,11 @@ u64 hv_exit(struct hv_cpu *cpu)
 	control->clean = SVM_CLEAN_ALL;
 	if (code != (u32)SVM_EXIT_ERR)
 		cpu->leave.result = 0;
+	if (cpu->steps && code != EXIT_DB) {
+		hv_memory_step_failed(cpu, code);
+		if (is_of_step(code))
+			return cpu->vmcb_pa;
+	}
 	switch (code) {
 	case SVM_EXIT_VMMCALL:
 		cpu->counts[HV_COUNT_CALL]++;

@@ -97,6 +97,7 @@ struct hv_table {
  * @leave:	what the CPU continues with without the guard, @result in RAX; also in head.S
  * @vmcb_pa:	the VMCB, the first of the CPU's pages
  * @step_flags:	TF and IF of the guest, while @steps
+ * @step_branches: DEBUGCTL.BTF of the guest, while @steps
  * @steps:	the guest executes one instruction that may write to the guard's memory
  * @counts:	exits by reason; other CPUs read them
  *
@@ -112,6 +113,7 @@ struct hv_cpu {
 	} leave;
 	u64 vmcb_pa;
 	u64 step_flags;
+	bool step_branches;
 	bool steps;
 	u64 counts[HV_COUNTS];
 } __aligned(64);
@@ -181,6 +183,12 @@ struct hv_header {
 
 /* Intercepts that the loader sets, by the bits of each word of the VMCB (APM appendix B). */
 #define HV_INTERCEPT_EXCEPTIONS		2	/* the word of the exceptions */
+#define HV_INTERCEPT_EVENTS		3	/* the word of interrupts and NMIs */
+
+#define HV_RFLAGS_TF	BIT_ULL(8)
+#define HV_RFLAGS_IF	BIT_ULL(9)
+#define HV_RFLAGS_RF	BIT_ULL(16)
+#define HV_DR6_STEP	BIT_ULL(14)
 
 /*
  * The rest is the image's alone. All functions run with GIF clear, on the CPU of @cpu.
@@ -219,6 +227,7 @@ bool hv_call(struct hv_cpu *cpu);
 void hv_memory_hide(struct hv_cpu *cpu);
 void hv_memory_fault(struct hv_cpu *cpu);
 void hv_memory_stepped(struct hv_cpu *cpu);
+void hv_memory_step_failed(struct hv_cpu *cpu, u32 code);
 
 /* fault.S */
 /* Access an MSR that may not exist. Returns whether it does, and accepts the value. */

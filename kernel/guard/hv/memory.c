@@ -10,21 +10,29 @@
  * processor.
  */
 #include <linux/types.h>
+#include <asm/msr-index.h>
 #include <asm/svm.h>
 
 #include "guard/hv/hv.h"
 #include "guard/hv/lock.h"
 
 #define VECTOR_DB	1
+#define VECTOR_BP	3
+#define VECTOR_OF	4
+#define VECTOR_PF	14
 #define VECTOR_GP	13
 
 #define LARGE_PAGE	0x200000
 #define PAGE_WORDS	512
 
-#define RFLAGS_TF	BIT_ULL(8)
-#define RFLAGS_IF	BIT_ULL(9)
 #define DR6_BREAKPOINTS	0xf
-#define DR6_STEP	BIT_ULL(14)
+
+/* The exceptions that have an error code: #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP (APM 8.2). */
+#define HAVE_ERROR	(0x7d00 | BIT(17) | BIT(21))
+
+/* What ends a step, besides exceptions. */
+#define STEP_INTERCEPTS	(BIT(INTERCEPT_INTR % 32) | BIT(INTERCEPT_NMI % 32) | \
+			 BIT(INTERCEPT_INTn % 32))
 
 /* Of the page directory's entries. */
 static u8 lock;
@@ -54,16 +62,26 @@ void hv_memory_hide(struct hv_cpu *cpu)
 	flush(cpu);
 }
 
+/*
+ * The step ends with the instruction, by #DB, or with whatever keeps the instruction from ending:
+ * all exceptions exit, and so do NMIs, interrupts (if it sets IF) and INT n (which clears TF).
+ */
 static void step_begin(struct hv_cpu *cpu)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);
+	u64 debugctl;
 
 	cpu->steps = true;
-	cpu->step_flags = vmcb->save.rflags & (RFLAGS_TF | RFLAGS_IF);
+	cpu->step_flags = vmcb->save.rflags & (HV_RFLAGS_TF | HV_RFLAGS_IF);
 	vmcb->control.nested_cr3 = hv_config.step_cr3;
 	/* No interrupt comes between the entry and the instruction; #DB comes after it. */
-	vmcb->save.rflags = (vmcb->save.rflags | RFLAGS_TF) & ~RFLAGS_IF;
-	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] |= BIT(VECTOR_DB);
+	vmcb->save.rflags = (vmcb->save.rflags | HV_RFLAGS_TF) & ~HV_RFLAGS_IF;
+	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] = ~0u;
+	vmcb->control.intercepts[HV_INTERCEPT_EVENTS] |= STEP_INTERCEPTS;
+	cpu->step_branches = hv_rdmsr(MSR_IA32_DEBUGCTLMSR, &debugctl) &&
+			     debugctl & DEBUGCTLMSR_BTF;
+	if (cpu->step_branches)
+		hv_wrmsr(MSR_IA32_DEBUGCTLMSR, debugctl & ~(u64)DEBUGCTLMSR_BTF);
 	vmcb->control.clean = 0;
 	flush(cpu);
 }
@@ -71,17 +89,40 @@ static void step_begin(struct hv_cpu *cpu)
 static void step_end(struct hv_cpu *cpu)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);
+	u64 debugctl;
 	int i;
 
 	for (i = 0; i < PAGE_WORDS; i++)
 		__atomic_store_n(&hv_config.sink[i], 0, __ATOMIC_RELAXED);
 	cpu->steps = false;
 	vmcb->control.nested_cr3 = hv_config.nested_cr3;
-	vmcb->save.rflags &= ~(RFLAGS_TF | RFLAGS_IF);
+	vmcb->save.rflags &= ~(HV_RFLAGS_TF | HV_RFLAGS_IF);
 	vmcb->save.rflags |= cpu->step_flags;
-	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] &= ~BIT(VECTOR_DB);
+	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] = 0;
+	vmcb->control.intercepts[HV_INTERCEPT_EVENTS] &= ~STEP_INTERCEPTS;
+	if (cpu->step_branches && hv_rdmsr(MSR_IA32_DEBUGCTLMSR, &debugctl))
+		hv_wrmsr(MSR_IA32_DEBUGCTLMSR, debugctl | DEBUGCTLMSR_BTF);
 	vmcb->control.clean = 0;
 	flush(cpu);
+}
+
+/*
+ * The CPU exits for @code, and the instruction that it steps is not done: it is the guest's own
+ * business from here on. An exception is the guest's. INT3 and INTO are executed again, as is the
+ * instruction that an interrupt or NMI has preceded; both stay pending.
+ */
+void hv_memory_step_failed(struct hv_cpu *cpu, u32 code)
+{
+	struct vmcb *vmcb = hv_vmcb(cpu);
+	u32 vector = code - SVM_EXIT_EXCP_BASE;
+
+	step_end(cpu);
+	if (vector >= 32 || vector == VECTOR_BP || vector == VECTOR_OF)
+		return;
+	if (vector == VECTOR_PF)
+		vmcb->save.cr2 = vmcb->control.exit_info_2;
+	hv_inject(cpu, vector, HAVE_ERROR & BIT(vector));
+	vmcb->control.event_inj_err = vmcb->control.exit_info_1;
 }
 
 /* The instruction is done: #DB after a single step (APM 13.1.4), which step_begin() asks for. */
@@ -93,10 +134,10 @@ void hv_memory_stepped(struct hv_cpu *cpu)
 	cpu->counts[HV_COUNT_STEP]++;
 	if (!cpu->steps)
 		hv_reset();
-	if (cpu->step_flags & RFLAGS_TF)
-		guests |= DR6_STEP;
+	if (cpu->step_flags & HV_RFLAGS_TF)
+		guests |= HV_DR6_STEP;
 	else
-		vmcb->save.dr6 &= ~DR6_STEP;
+		vmcb->save.dr6 &= ~HV_DR6_STEP;
 	step_end(cpu);
 	/* A step or a breakpoint of the guest's own occurs as well. */
 	if (guests)
@@ -121,7 +162,7 @@ void hv_memory_fault(struct hv_cpu *cpu)
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
 	if (is_guards(address) && control->exit_info_1 & SVM_NPF_WRITE &&
-	    !(control->exit_info_1 & SVM_NPF_TABLE) && !cpu->steps) {
+	    !(control->exit_info_1 & SVM_NPF_TABLE)) {
 		hv_log(cpu, HV_LOG_WRITE, address);
 		step_begin(cpu);
 		return;

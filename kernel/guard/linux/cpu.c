@@ -173,16 +173,27 @@ static void seal_cpu(void *unused)
 	call(HV_CALL_SEAL, &b, &c, &d, &si);
 }
 
-/* A sealed guard needs all CPUs: one that comes on line later runs without it at first. */
+/*
+ * A sealed guard needs all CPUs: one that comes on line later runs without it at first, and one that
+ * Linux does not have can be started by any code in ring 0.
+ */
 int guard_cpus_can_seal(struct dune_guard_answer *answer)
 {
 	unsigned int online = num_online_cpus();
+	int missing = guard_processors_missing();
 
-	if (online == num_present_cpus() && guard_cpus_launched() == online)
-		return 0;
-	return guard_refuse(answer, -EBUSY,
-			    "only %u of %u CPUs are on line: a sealed guard needs all of them",
-			    online, num_present_cpus());
+	if (online != num_present_cpus() || guard_cpus_launched() != online)
+		return guard_refuse(answer, -EBUSY,
+				    "only %u of %u CPUs are on line: a sealed guard needs all of them",
+				    online, num_present_cpus());
+	if (missing < 0)
+		return guard_refuse(answer, -EOPNOTSUPP,
+				    "the firmware has no table of the processors (ACPI's MADT): boot without acpi=off");
+	if (missing)
+		return guard_refuse(answer, -EBUSY,
+				    "%d processors of the firmware's table are not Linux's, and would have no guard: boot without nr_cpus, maxcpus and nosmp",
+				    missing);
+	return 0;
 }
 
 int guard_cpus_seal(struct dune_guard_answer *answer)

@@ -3,8 +3,9 @@
  * What the files of guard/linux/ share: the part of dune-guard.ko that runs in Linux, as an
  * ordinary module. main.c (the device), state.c (the requests), check.c (whether this computer can
  * have a guard), load.c (its memory, with all tables), vmcb.c (the state with which a CPU continues
- * as the guest), cpu.c (each CPU's launch and stop), switch.S, lifecycle.c (reboot and suspend) and
- * kexec.c. image.S contains the resident part, guard/hv/, which is the guard once it is launched.
+ * as the guest), cpu.c (each CPU's launch and stop), processors.c (whether Linux has all of them),
+ * switch.S, lifecycle.c (reboot and suspend) and kexec.c. image.S contains the resident part,
+ * guard/hv/, which is the guard once it is launched.
  */
 #ifndef GUARD_LINUX_GUARD_H
 #define GUARD_LINUX_GUARD_H
@@ -74,6 +75,9 @@ unsigned int guard_cpus_launched(void);
 /* The guard is launched. */
 void guard_cpus_count(u64 counts[HV_COUNTS]);
 int guard_cpus_log(struct dune_guard_entry *entry);
+
+/* processors.c */
+int guard_processors_missing(void);
 
 /* vmcb.c: for interrupts off, on the CPU that continues as the guest; EFER.SVME is set */
 bool guard_has_v_spec_ctrl(void);

@@ -169,6 +169,39 @@ static long fill(u64 physical)
 	return 0;
 }
 
+/*
+ * A store whose first bytes are in the guard's page at @physical, and whose last ones are in a page
+ * that is not present: the store raises #PF. found: TF and IF that were not the same afterwards.
+ */
+static long cross(u64 physical)
+{
+	void *address = map(WAY_OWN, physical);
+	u64 before, after = 0;
+	pte_t *entry, was;
+	long fault;
+
+	if (!address)
+		return -ENOMEM;
+	*(volatile u64 *)address = 1;
+	entry = own_entry(address);
+	was = *entry;
+	set_pte(entry, pfn_pte(physical >> PAGE_SHIFT, PAGE_KERNEL));
+	on_each_cpu(flush, NULL, 1);
+	asm volatile("pushf; pop %[before]\n\t"
+		     "mov $1, %[fault]\n"
+		     "1: movq $-1, (%[at])\n\t"
+		     "xor %[fault], %[fault]\n"
+		     "2: pushf; pop %[after]\n"
+		     _ASM_EXTABLE(1b, 2b)
+		     : [before] "=&r" (before), [after] "=&r" (after), [fault] "=&r" (fault)
+		     : [at] "r" (address + PAGE_SIZE - 4) : "memory", "cc");
+	set_pte(entry, was);
+	on_each_cpu(flush, NULL, 1);
+	unmap(WAY_OWN, address);
+	found = (before ^ after) & (X86_EFLAGS_TF | X86_EFLAGS_IF);
+	return fault ? -EFAULT : 0;
+}
+
 static long write_msr(u32 msr, u64 value)
 {
 	long err = wrmsrq_safe(msr, value);
@@ -298,6 +331,8 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return scan(a, b, c);
 	if (!strcmp(word, "fill"))
 		return fill(a);
+	if (!strcmp(word, "cross"))
+		return cross(a);
 	if (!strcmp(word, "msr"))
 		return write_msr(a, b);
 	if (!strcmp(word, "flip"))
