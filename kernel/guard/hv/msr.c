@@ -43,9 +43,11 @@ static const struct msr_range allowed[] = {
 	{ 0xda0, 0xda0 },		/* XSS */
 	{ 0xc0000081, 0xc0000084 },	/* STAR, LSTAR, CSTAR, SFMASK */
 	{ 0xc0000100, 0xc0000104 },	/* FS, GS, KERNEL_GS, TSC_AUX, TSC_RATIO */
-	{ 0xc0000200, 0xc000022f },	/* quality of service */
+	{ 0xc0000200, 0xc000022f },	/* quality of service: shares of bandwidth, */
+	{ 0xc0000280, 0xc00002af },	/* of slow memory's, */
 	{ 0xc000010e, 0xc000010f },	/* selection of branch records */
 	{ 0xc0000300, 0xc0000303 },	/* performance counters' global control */
+	{ 0xc0000400, 0xc0000407 },	/* and which events are counted */
 	{ 0xc0000408, 0xc000040a },	/* machine checks: thresholds */
 	{ 0xc0010000, 0xc0010007 },	/* performance counters */
 	{ 0xc0010044, 0xc001004a },	/* masks of machine checks */
@@ -53,8 +55,10 @@ static const struct msr_range allowed[] = {
 	{ 0xc001011f, 0xc001011f },	/* VIRT_SPEC_CTRL */
 	{ 0xc0010200, 0xc001020b },	/* performance counters of the core, ... */
 	{ 0xc0010230, 0xc001023b },	/* of the cache, */
-	{ 0xc0010240, 0xc0010247 },	/* of the northbridge */
+	{ 0xc0010240, 0xc001025f },	/* of the northbridge, or data fabric */
 	{ 0xc00102b1, 0xc00102b3 },	/* CPPC: the wanted performance */
+	{ 0xc0010300, 0xc001031f },	/* branch records */
+	{ 0xc0010800, 0xc00108ff },	/* performance counters of the memory controllers */
 	{ 0xc0011020, 0xc0011020 },	/* LS_CFG: older processors' SPEC_CTRL */
 	{ 0xc0011030, 0xc001103d },	/* instruction-based sampling */
 };
