@@ -30,8 +30,6 @@ function layer(file)
 		return 5
 	if (file ~ /^dune\//)
 		return 4
-	if (file ~ /^guard\/hv\//)
-		return 2
 	wrong("has no layer: " file)
 }
 

@@ -208,7 +208,7 @@ static void enter_m(struct handler *h, u32 index)
 	}
 }
 
-/* The kernel continues: what of the module does it find? */
+/* The kernel continues. Reports a violation if it finds something of the module. */
 static void enter_k(struct handler *h)
 {
 	const struct border_module *m = world_module(h->module);
