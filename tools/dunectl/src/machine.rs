@@ -104,7 +104,7 @@ fn prepare(layout: &Layout, kernels: &[Series], update: bool) -> Result<End> {
     // may be missing (squashfs-tools), and the svm machine needs no disk.
     if layout.is_build() {
         for machine_type in MachineType::ALL {
-            machine_type.prepare(layout, &mut say)?;
+            Machine::prepare(machine_type, layout, &mut say)?;
         }
     }
     Ok(End::Code(0))

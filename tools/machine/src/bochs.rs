@@ -32,10 +32,10 @@ use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt, PtyMaster};
 use nix::sys::signal::Signal;
 use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
+use crate::config::Config;
 use crate::emulator::{memory_file, Channel, Emulator, Process};
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
-use crate::machine::Config;
 use crate::trace::{self, Step, Trace};
 
 pub(crate) use images::prepare;

@@ -5,7 +5,7 @@
 //! - [`Layout`] knows where the parts are, in a build directory or installed.
 //! - [`MachineType`] is one of the emulated computers, `svm` and `vmx`
 //!   (machine_type.rs); [`Config`] is a machine of that type with its kernel,
-//!   CPUs and so on.
+//!   CPUs and so on (config.rs).
 //! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
 //!   it (apt.rs), unpacked below the cache directory and never installed. prepare.rs and kept.rs
 //!   keep what was fetched and made; foreign.rs adapts programs of a newer Debian. debug_kernel.rs
@@ -41,6 +41,7 @@
 
 mod apt;
 mod bochs;
+mod config;
 mod connection;
 mod cpio;
 mod debug_kernel;
@@ -64,11 +65,12 @@ mod session;
 mod streams;
 mod trace;
 
+pub use config::{Config, Cpus};
 pub use error::{Error, Result, UNAVAILABLE};
 pub use kernel::{Kernel, Series};
 pub use layout::{modules_text, Layout, MODULES};
 pub use log::KernelLog;
-pub use machine::{Config, Cpus, Machine};
+pub use machine::Machine;
 pub use machine_type::{MachineType, SVM, VMX};
 pub use session::{Outcome, Run};
 pub use streams::{InputFrom, OutputTo};

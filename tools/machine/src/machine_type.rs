@@ -4,18 +4,12 @@
 //! the words: machine type, CPU model, mode, harness.
 
 use std::fmt;
-use std::fs::File;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use dune_protocol::Root;
 
-use crate::emulator::{Channel, Emulator};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
-use crate::machine::Config;
-use crate::{bochs, qemu};
 
 /// A row of the table.
 pub struct MachineType {
@@ -43,18 +37,16 @@ pub struct MachineType {
     /// The modules that the agent needs to reach them. modprobe finds all other modules on
     /// the root file system.
     pub(crate) initramfs_modules: &'static [&'static str],
-    /// Makes what every machine of this type needs besides its kernel.
-    prepare: Option<Prepare>,
-    pub(crate) start: Start,
+    /// Which emulator it runs in. machine.rs calls it.
+    pub(crate) emulator: EmulatorName,
 }
 
-/// Starts the emulator with this initramfs.
-type Start = fn(&Layout, &Config, &File) -> Result<(Box<dyn Emulator>, Channel)>;
-
-/// Gets progress messages.
-type Say<'a> = &'a mut dyn FnMut(&str);
-
-type Prepare = fn(&Layout, Say) -> Result<PathBuf>;
+/// The emulators.
+#[derive(Clone, Copy)]
+pub(crate) enum EmulatorName {
+    Qemu,
+    Bochs,
+}
 
 /// AMD SVM, by QEMU.
 pub static SVM: MachineType = MachineType {
@@ -76,8 +68,7 @@ pub static SVM: MachineType = MachineType {
         "overlay",
         "virtio_rng",
     ],
-    prepare: None,
-    start: qemu::start,
+    emulator: EmulatorName::Qemu,
 };
 
 /// Intel VT-x, by Bochs, which emulates some 50 million instructions a second. The
@@ -94,8 +85,7 @@ pub static VMX: MachineType = MachineType {
     may_run_stale_code: false,
     root: Root::Images,
     initramfs_modules: &["ata_piix", "sd_mod", "squashfs", "overlay"],
-    prepare: Some(bochs::prepare),
-    start: bochs::start,
+    emulator: EmulatorName::Bochs,
 };
 
 impl MachineType {
@@ -108,15 +98,6 @@ impl MachineType {
     /// Whether this is the default one.
     pub fn is_default(&self) -> bool {
         self == Self::DEFAULT
-    }
-
-    /// Makes beforehand what the first boot would otherwise make.
-    ///
-    /// # Errors
-    ///
-    /// The computer lacks something: room on the disk, a program.
-    pub fn prepare(&self, layout: &Layout, say: Say) -> Result<()> {
-        self.prepare.map_or(Ok(()), |prepare| prepare(layout, say).map(drop))
     }
 
     /// Whether directories of the host can be written to from inside.

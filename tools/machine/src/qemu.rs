@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use dune_protocol::{PORT_NAME, ROOT_TAG};
 
+use crate::config::Config;
 use crate::emulator::{memory_file, Channel, Emulator, Process};
 use crate::error::{Context, Error, Result};
 use crate::layout::Layout;
-use crate::machine::Config;
 use crate::newest_qemu;
 use crate::trace::{self, Step};
 

@@ -78,38 +78,45 @@ pub struct Outcome {
     pub kernel_errors: Option<String>,
 }
 
-/// Runs a program in a machine, and waits for its end.
-pub(crate) fn run(machine: &mut Machine, run: &mut Run) -> Result<Outcome> {
-    let kinds = Kinds::of(&run.stdin, &run.stdout, &run.stderr);
-    let mut program = run.program.clone();
-    program.stdin = kinds.stdin;
-    program.stdout = kinds.stdout;
-    program.stderr = kinds.stderr;
-    program.terminal = kinds.terminal.clone();
-    let signals = run.forward_signals.then(Signals::collect).transpose()?;
-    let first_record = machine.log.records().len();
-    machine.send(&ToAgent::Run(program))?;
-    let raw = kinds.raw.then(RawMode::enter).transpose().context("setting up the terminal")?;
-    let mut session = Session {
-        machine,
-        limit: run.timeout.map(Limit::new),
-        input: InputState::new(&mut run.stdin),
-        stdout: Sink::new(&mut run.stdout, Stream::Stdout),
-        stderr: Sink::new(&mut run.stderr, Stream::Stderr),
-        signals,
-        raw,
-        has_terminal: kinds.terminal.is_some(),
-    };
-    let (status, duration) = session.serve()?;
-    let (stdout, stderr) = (session.stdout.captured, session.stderr.captured);
-    Ok(Outcome {
-        status,
-        stdout,
-        stderr,
-        duration,
-        log: machine.log.records()[first_record..].to_vec(),
-        kernel_errors: machine.log.kernel_errors_since(first_record),
-    })
+impl Machine {
+    /// Runs a program and waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// The machine hung or its connection broke, and it is then of no further use; or the
+    /// agent could not try to start the program.
+    pub fn run(&mut self, run: &mut Run) -> Result<Outcome> {
+        let kinds = Kinds::of(&run.stdin, &run.stdout, &run.stderr);
+        let mut program = run.program.clone();
+        program.stdin = kinds.stdin;
+        program.stdout = kinds.stdout;
+        program.stderr = kinds.stderr;
+        program.terminal = kinds.terminal.clone();
+        let signals = run.forward_signals.then(Signals::collect).transpose()?;
+        let first_record = self.log.records().len();
+        self.send(&ToAgent::Run(program))?;
+        let raw = kinds.raw.then(RawMode::enter).transpose().context("setting up the terminal")?;
+        let mut session = Session {
+            machine: self,
+            limit: run.timeout.map(Limit::new),
+            input: InputState::new(&mut run.stdin),
+            stdout: Sink::new(&mut run.stdout, Stream::Stdout),
+            stderr: Sink::new(&mut run.stderr, Stream::Stderr),
+            signals,
+            raw,
+            has_terminal: kinds.terminal.is_some(),
+        };
+        let (status, duration) = session.serve()?;
+        let (stdout, stderr) = (session.stdout.captured, session.stderr.captured);
+        Ok(Outcome {
+            status,
+            stdout,
+            stderr,
+            duration,
+            log: self.log.records()[first_record..].to_vec(),
+            kernel_errors: self.log.kernel_errors_since(first_record),
+        })
+    }
 }
 
 struct Session<'a> {

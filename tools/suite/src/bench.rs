@@ -12,6 +12,7 @@
 //! figure is judged by its target (figure.rs).
 
 mod figure;
+mod numbers;
 mod page;
 mod plot;
 mod readme;
@@ -119,7 +120,8 @@ pub fn check(context: &Context) -> Result<Verdict> {
 
 fn missed_text(figure: &Figure) -> String {
     let Figure { id, machine, kernel, dune, linux, judgement, .. } = figure;
-    let linux = linux.map(|linux| format!(", Linux {}", page::number(linux))).unwrap_or_default();
+    let linux =
+        linux.map(|linux| format!(", Linux {}", numbers::number(linux))).unwrap_or_default();
     let target = judgement.as_ref().map_or("", |judgement| &judgement.target);
     let accepted = machine
         .parse::<&MachineType>()
@@ -128,7 +130,7 @@ fn missed_text(figure: &Figure) -> String {
         .and_then(|(machine_type, series)| Subject::of(id)?.accepted_miss(machine_type, series))
         .map(|(bound, _)| format!(" (accepted: {bound})"))
         .unwrap_or_default();
-    let dune = page::number(*dune);
+    let dune = numbers::number(*dune);
     format!("missed: {id} ({machine} {kernel}): {dune}{linux}; the target is {target}{accepted}")
 }
 

@@ -18,11 +18,11 @@ use std::process::{Command, Stdio};
 
 use super::file_list::FileList;
 use super::packages::{Package, Packages};
+use crate::config::Config;
 use crate::error::{Context, Result};
 use crate::host_command;
 use crate::kept::fnv1a;
 use crate::layout::Layout;
-use crate::machine::Config;
 use crate::prepare;
 
 /// Packages for the tests, the demo and users of a shell. Those that are

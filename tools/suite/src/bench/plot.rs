@@ -10,7 +10,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::targets::{Baseline, Subject, SUBJECTS};
-use super::{page, Figure};
+use super::{numbers, Figure};
 
 /// Sizes in pixels.
 const WIDTH: u32 = 960;
@@ -138,7 +138,7 @@ fn bars(chart: &mut Chart, top: f64, subject: &Subject, figures: &[&Figure]) -> 
         let end = ratio.clamp(SCALE.0, SCALE.1);
         chart.draw_series([Rectangle::new([(1.0, high), (end, low)], colour.filled())])?;
         let (side, offset) = if ratio < 1.0 { (HPos::Right, -6) } else { (HPos::Left, 6) };
-        let value = Text::new(page::ratio(ratio), (offset, 0), label(side, &GREY));
+        let value = Text::new(numbers::ratio(ratio), (offset, 0), label(side, &GREY));
         chart.draw_series([EmptyElement::at((end, (high + low) / 2.0)) + value])?;
     }
     Ok(())

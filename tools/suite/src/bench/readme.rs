@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use dune_machine::SVM;
 
 use super::targets::{Outcome, Subject};
-use super::{page, Figure};
+use super::{numbers, Figure};
 
 const BEGIN: &str = "<!-- written by make bench, from here -->\n";
 const END: &str = "<!-- to here -->\n";
@@ -52,14 +52,14 @@ fn table(figures: &[Figure]) -> Option<String> {
     for (id, title) in ROWS {
         let wanted = |figure: &&Figure| figure.id == id && figure.is_of(SVM.name, KERNEL);
         let figure = figures.iter().find(wanted)?;
-        let (linux, dune) = (page::number(figure.linux?), page::number(figure.dune));
-        let mut ratio = page::ratio(figure.ratio?);
+        let (linux, dune) = (numbers::number(figure.linux?), numbers::number(figure.dune));
+        let mut ratio = numbers::ratio(figure.ratio?);
         let missed = figure.outcome().is_some_and(|outcome| outcome != Outcome::Met);
         let target = Subject::of(id).and_then(|subject| subject.target(&SVM)?.ratio());
         if let Some(target) = target.filter(|_| missed) {
-            ratio += &format!(" (target: {})", page::ratio(target));
+            ratio += &format!(" (target: {})", numbers::ratio(target));
         }
-        let exits = page::number(figure.exits?);
+        let exits = numbers::number(figure.exits?);
         text += &format!("| {title} | {linux} | {dune} | {ratio} | {exits} |\n");
     }
     Some(text)

@@ -5,7 +5,7 @@
 use dune_machine::{MachineType, Series, SVM, VMX};
 use serde::Serialize;
 
-use super::{page, Measured};
+use super::{numbers, Measured};
 use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
 use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
@@ -115,14 +115,14 @@ impl Rule {
                 format!("≤ {most} × {baseline}{exits}{plus}")
             }
             BaselineTimes { least } => format!("{baseline} / Dune ≥ {least}"),
-            AtMost { most, baseline_times: None } => format!("≤ {}", page::number(*most)),
+            AtMost { most, baseline_times: None } => format!("≤ {}", numbers::number(*most)),
             AtMost { most, baseline_times: Some(times) } => {
-                format!("≤ {}; {baseline} / Dune ≥ {times}", page::number(*most))
+                format!("≤ {}; {baseline} / Dune ≥ {times}", numbers::number(*most))
             }
-            AtMostKb { most } => format!("≤ {}", page::number(f64::from(*most) * 1024.0)),
-            AtLeast { least } => format!("≥ {}", page::number(*least)),
+            AtMostKb { most } => format!("≤ {}", numbers::number(f64::from(*most) * 1024.0)),
+            AtLeast { least } => format!("≥ {}", numbers::number(*least)),
             Near { part, most } => {
-                format!("within {:.0} % of {baseline}, ≤ {}", part * 100.0, page::number(*most))
+                format!("within {:.0} % of {baseline}, ≤ {}", part * 100.0, numbers::number(*most))
             }
         }
     }
