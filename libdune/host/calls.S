@@ -15,12 +15,11 @@
 
 	.text
 
-/* long dune_host_syscall(t, nr, a0, a1, a2, a3, a4, a5) */
-	.globl	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
-	.globl	dune_host_abort_done, dune_host_abort
-	.hidden	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
-	.hidden	dune_host_abort_done, dune_host_abort
-dune_host_syscall:
+/*
+ * Move C's arguments (t, nr, a0 to a4) to where a system call takes its number and arguments;
+ * t goes to R11.
+ */
+	.macro	set_call
 	movq	%rdi, %r11
 	movq	%rsi, %rax
 	movq	%rdx, %rdi
@@ -28,6 +27,15 @@ dune_host_syscall:
 	movq	%r8, %rdx
 	movq	%r9, %r10
 	movq	8(%rsp), %r8
+	.endm
+
+/* long dune_host_syscall(t, nr, a0, a1, a2, a3, a4, a5) */
+	.globl	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
+	.globl	dune_host_abort_done, dune_host_abort
+	.hidden	dune_host_syscall, dune_host_abort_begin, dune_host_abort_insn
+	.hidden	dune_host_abort_done, dune_host_abort
+dune_host_syscall:
+	set_call
 	movq	16(%rsp), %r9
 dune_host_abort_begin:
 	cmpl	$0, T_NSIG(%r11)
@@ -49,13 +57,7 @@ dune_host_abort:
 	.globl	dune_host_clone, dune_host_clone_begin, dune_host_clone_insn
 	.hidden	dune_host_clone, dune_host_clone_begin, dune_host_clone_insn
 dune_host_clone:
-	movq	%rdi, %r11
-	movq	%rsi, %rax
-	movq	%rdx, %rdi
-	movq	%rcx, %rsi
-	movq	%r8, %rdx
-	movq	%r9, %r10
-	movq	8(%rsp), %r8
+	set_call
 dune_host_clone_begin:
 	cmpl	$0, T_NSIG(%r11)
 	jne	dune_host_abort
