@@ -73,7 +73,8 @@ END {
 	} while (removed)
 	for (call in calls) {
 		split(call, part, SUBSEP)
-		print "in a circle, or between two: " part[1] " calls" calls[call] " of " part[2] > "/dev/stderr"
+		printf "%s calls%s of %s: files call each other in a circle; move one of them\n", \
+			part[1], calls[call], part[2] > "/dev/stderr"
 		failed = 1
 	}
 	for (name in is_upcall) {

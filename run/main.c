@@ -217,17 +217,6 @@ static void set_name(const char *name)
 	dune_copies_release(mark);
 }
 
-/* Returns the AT_EXECFN that the kernel gave the first process of the tree, or 0. */
-static u64 kept_execfn(const struct dune_start *start)
-{
-	const u64 *p;
-
-	for (p = start->auxv; p[0] != AT_NULL; p += 2)
-		if (p[0] == AT_EXECFN)
-			return p[1];
-	return 0;
-}
-
 /*
  * Does everything that reads the stack with which dune-run itself starts. Sets the program's stack
  * pointer, and returns the descriptor of its file.
@@ -239,13 +228,11 @@ static int prepare(const struct dune_start *start, struct initial_stack *initial
 	int program = -1;
 	long err;
 
-	if (start->stack) {
+	areas_init(start->name, start->heap_is_random);
+	if (start->stack)
 		stack_set(initial, start->stack, start->argc, start->envc, start->auxc);
-		areas_init(kept_execfn(start), start->heap_is_random);
-	} else {
-		areas_init(start->name, start->heap_is_random);
+	else
 		new_stack(start, initial);
-	}
 	parse(initial, options);
 	if (options->tree)
 		program = resume(initial, options);

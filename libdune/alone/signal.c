@@ -36,7 +36,7 @@ bool dune_alone_take(struct dune_thread *t, struct dune_event *e)
 	e->trapno = s->trap;
 	e->error = s->error;
 	e->cr2 = s->cr2;
-	/* Before the frame is accessed: that may fault, and the handler looks for a signal again. */
+	/* First: reading the frame may fault, and the fault's handler looks for a signal again. */
 	WRITE_ONCE(s->waiting, 0);
 	restore_fpu(t, s->fpstate);
 	if (e->info.signo < 1 || e->info.signo > NSIG)

@@ -96,7 +96,7 @@ struct dune_thread {
 	 */
 	const struct dune_thread *files;
 	u32 fault_repeats;		/* how often the same fault came without progress */
-	u32 own_fault;			/* alone/fault.c: a fault of ring 0 is handled */
+	u32 own_fault;			/* alone/fault.c: a fault of ring 0 is being handled */
 	u64 fault_rip, fault_address, fault_calls;
 	u64 migrations;			/* counter when the GDT's CPU was right */
 

@@ -158,6 +158,7 @@ void dune_trap_default(struct dune_tf *tf)
 
 	if (tf->vector == VEC_PF && !(tf->error & PF_PRESENT) && dune_services->fill(cr2))
 		return;
+	/* Not resolved on the way in: no memory, no granule, or nothing is mapped there. */
 	fixup = from_ring3(tf) ? 0 : dune_fixup(tf->rip);
 	if (fixup) {
 		tf->rip = fixup;

@@ -93,7 +93,10 @@ struct dune_start {
 	uint32_t auxc;			/* entries of its auxiliary vector, with AT_NULL */
 	/* In a process that was executed, where @stack is NULL and there is no vDSO: */
 	uint64_t strings;		/* @argc arguments, and then @envc of the environment */
-	/* In both. Nothing else counts what is on the stack, which a process can change: */
+	/*
+	 * In both. No count is read from the stack again, which another process may have
+	 * changed:
+	 */
 	uint32_t argc, envc;
 	uint64_t name;			/* as AT_EXECFN */
 	uint64_t secure;		/* as AT_SECURE */

@@ -231,8 +231,8 @@ dune_pte *dune_table_leaf(dune_pte *root, u64 va, int *level, struct spare *spar
 /*
  * Handles a page fault on a page that is not present, on the IST stack: makes the leaf
  * entry of @va if it is missing. Returns true if the page is present now, and the
- * instruction can be repeated. Must not fault, and has 1 KB of stack. GS is used only if the process
- * has no host half, where entry.S has made it ring 0's.
+ * instruction can be repeated. Must not fault. It has less than 1 KB of stack (IST1_STEP).
+ * GS is used only if the process has no host half, where entry.S has made it ring 0's.
  */
 bool dune_pf_early(u64 va)
 {

@@ -142,7 +142,10 @@ bool dune_page_upper(u64 va)
 
 	if (va - (u64)dune_later_start >= (u64)(dune_later_end - dune_later_start))
 		return false;
-	/* The block is the last of the image. A stack that grew too far would reach its queue. */
+	/*
+	 * The block is the last of the image. A stack that grew too far would reach the block's
+	 * queue of signals.
+	 */
 	if (va - ((u64)dune_later_end - BLOCK_SIZE + RING0_STACK_BOTTOM) < RING0_STACK_GUARD)
 		return false;
 	e = image_entry(va);

@@ -59,7 +59,7 @@ static bool maps_as_asked(int fd)
 	return sys_fstatfs(fd, &fs) == 0 && fs.f_type != HUGETLBFS_MAGIC;
 }
 
-/* Returns 0, -ENOEXEC, or the error of reading a header, which is -EIO for a shorter file. */
+/* Returns 0, -ENOEXEC, or the error of reading the header: -EIO if the file is shorter than it. */
 static long read_elf(int fd, struct elf *elf)
 {
 	const Elf64_Ehdr *h = &elf->header;

@@ -283,8 +283,11 @@ static void make_mappings(struct dune_start *s)
 	s->frames_end = s->stub + SUPER_SIZE;
 }
 
-/* Keeps what the kernel tells the process, for those that are executed later. */
-static void keep_auxv(struct dune_start *s)
+/*
+ * Counts the words on the stack, and keeps what the kernel tells the process, for those that
+ * are executed later, too.
+ */
+static void read_stack(struct dune_start *s)
 {
 	const u64 *from = s->stack + *s->stack + 2;
 	u64 i = 0;
@@ -293,6 +296,10 @@ static void keep_auxv(struct dune_start *s)
 	while (*from++)
 		s->envc++;
 	for (s->auxc = 1; from[0] != AT_NULL; from += 2, s->auxc++) {
+		if (from[0] == AT_EXECFN)
+			s->name = from[1];
+		if (from[0] == AT_SECURE)
+			s->secure = from[1];
 		if (i == DUNE_AUXV_WORDS - 2)
 			continue;
 		s->auxv[i++] = from[0];
@@ -342,7 +349,7 @@ void start_main(u64 *stack)
 	};
 
 	help(stack);
-	keep_auxv(&start);
+	read_stack(&start);
 	start.vcpu = make_vcpu(&start.info);
 	make_mappings(&start);
 	make_memory(&start);

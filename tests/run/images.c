@@ -2,7 +2,7 @@
 /*
  * Programs with unusual images: at address 0, where root may map memory, with segments 30 TB apart,
  * linked high, with two segments in one page, and aligned to more than a page; and programs whose
- * loader is none. Prints how each ends, and fails if one ends in another way than it should.
+ * loader is no ELF file. Prints how each ends, and fails if one ends in another way than it should.
  * start.bash fails when the output differs natively and in the sandbox.
  *
  * With an argument: fails if an image that is aligned to 2 MB is mapped at another address. Linux
@@ -162,7 +162,8 @@ int main(int argc, char **argv)
 	good &= runs(&image, "two segments in one page that cannot be written");
 
 	good &= refuses_loader("This is an executable file, but no ELF file: it has no header, "
-			       "only enough bytes for one.\n", "a loader without a header", ELIBBAD);
+			       "only enough bytes for one.\n",
+			       "a loader without a header", ELIBBAD);
 	good &= refuses_loader("short\n", "a loader that is too short for a header", EIO);
 	return !good;
 }

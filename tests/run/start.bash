@@ -17,8 +17,11 @@ same_failure "an empty environment" env -i "$bin/static"
 same_failure "a static position-independent program's heap without random addresses" bash -c '
 	setarch -R "$B/static-pie" | grep -v "^heap after"'
 same_failure "the loader by hand" /lib64/ld-linux-x86-64.so.2 "$bin/dynamic" x
+is "$(limited "$bin/first_stack" "$DUNE_RUN" -- "$bin/args" one)" \
+	"$(printf '[%s]\n' "$bin/args" one)" \
+	"the number of arguments on the first stack, overwritten when it was counted"
 same_failure "an executable stack" "$bin/execstack"
-same "unusual images, and loaders that are none" "$bin/images"
+same "unusual images, and loaders that are no ELF files" "$bin/images"
 (cd "$data" && limited "$DUNE_RUN" -- "$bin/images" aligned >/dev/null)
 ok $? "an image that is aligned to 2 MB is at a multiple of that"
 same "many arguments" bash -c 'printf "%s\n" {1..3000} | xargs "$B/args"'

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A program in the sandbox uses more gigabytes than the guest has physical addresses for (Intel),
- * while a signal is pending that it blocks. Fails when the process does not end by SIGBUS, as
- * without the signal: the runtime finds out whether memory is mapped there by a probe, which takes
- * the signal, and it must not do so on the stack of the page fault's entry.
+ * without a signal and with one that it blocks and that is pending. Fails when the process does
+ * not end by SIGBUS: the runtime finds out by a probe whether memory is mapped there. The probe
+ * takes the signal, and must not do so on the stack of the page fault's entry.
  */
 #define _GNU_SOURCE
 #include "child.h"
@@ -19,7 +19,10 @@
 
 static volatile int *used;
 
-/* Accesses one page in each gigabyte. The signal is sent, and is blocked, after @before of them. */
+/*
+ * Accesses one page in each gigabyte. Blocks SIGSEGV, and sends it to itself after @before of
+ * them.
+ */
 static void use(void *before)
 {
 	sigset_t segv;
@@ -41,19 +44,20 @@ static void use(void *before)
 
 int main(void)
 {
-	struct outcome plain;
+	struct outcome end;
 	int room;
 
 	used = shared_alloc(sizeof(*used));
-	plain = in_child(use, (void *)-1L, 120);
+	end = in_child(use, (void *)-1L, 120);
 	room = *used;
 	if (room == GIGABYTES) {
-		skip("this processor has physical addresses for all of them", "a gigabyte too many");
+		skip("this processor has physical addresses for all of them",
+		     "a gigabyte too many");
 		return done();
 	}
-	ok(plain.signal == SIGBUS, "one gigabyte too many: %s", outcome_text(plain));
-	plain = in_child(use, (void *)(long)room, 120);
-	ok(plain.signal == SIGBUS && *used == room, "with a signal that is pending: %s",
-	   outcome_text(plain));
+	ok(end.signal == SIGBUS, "one gigabyte too many: %s", outcome_text(end));
+	end = in_child(use, (void *)(long)room, 120);
+	ok(end.signal == SIGBUS && *used == room, "with a signal that is pending: %s",
+	   outcome_text(end));
 	return done();
 }

@@ -7,6 +7,7 @@
 #include "calls.h"
 #include "check.h"
 #include "hidden.h"
+#include "layout.h"
 #include "sys.h"
 #include "unchecked.h"
 
@@ -24,9 +25,6 @@ bool control_call(struct dune_tf *tf, u32 nr);
 #define CALLS_BETWEEN_SUMS	64
 #define WINDOW_WORDS		8
 #define WINDOW_WORD		0xd0d0d0d0d0d0d0d0UL
-/* libdune/common/layout.h: the stack begins after RING0_STACK_GUARD */
-#define BLOCK_SIZE		0x10000UL
-#define STACK_BOTTOM		0x9000UL
 
 /* run/image.ld */
 extern const u8 dune_code_end[];
@@ -92,7 +90,8 @@ static void start(void)
 	u64 word = secret_next(timestamp());
 	unsigned int i;
 
-	in_stack = (u64 *)(((u64)__builtin_frame_address(0) & ~(BLOCK_SIZE - 1)) + STACK_BOTTOM);
+	in_stack = (u64 *)(((u64)__builtin_frame_address(0) & ~(BLOCK_SIZE - 1UL)) +
+			   RING0_STACK_BOTTOM + RING0_STACK_GUARD);
 	in_window = dune_window_get(WINDOW_WORDS * sizeof(u64));
 	for (i = 0; i < SECRET_WORDS; i++) {
 		unchecked_data[i] = word;

@@ -10,11 +10,12 @@ wrap_unchecked := -Wl,--wrap=check_syscall -Wl,--wrap=is_hidden
 all: $(addprefix $(OUT)/decoy/,dune-run-unchecked dune-run-unchecked-control pitfalls executed \
 	executed.address)
 
-$(unchecked)/%.o: unchecked/%.c unchecked/unchecked.h $(wildcard ../../run/*/*.h)
+$(unchecked)/%.o: unchecked/%.c unchecked/unchecked.h $(wildcard ../../run/*/*.h) \
+		../../libdune/common/layout.h
 	@mkdir -p $(@D)
 	$(CC) $(RING0_FLAGS) -Wno-unused-parameter \
 		-Iunchecked -I../../run $(foreach layer,base own load calls,-I../../run/$(layer)) \
-		-I../../libdune/include -I../../include/uapi -c -o $@ $<
+		-I../../libdune/include -I../../libdune/common -I../../include/uapi -c -o $@ $<
 
 $(OUT)/decoy/dune-run-unchecked: $(unchecked_objects) $(O)/lib/libdune-runtime.a $(run_objects)
 	$(call link_runtime,$(unchecked_objects),$(wrap_unchecked))

@@ -4,6 +4,7 @@
 #include "pitfalls.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/dune.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ void row_ptrace(void)
 /* Returns the lowest number of a descriptor whose file's name contains @part, or -1. */
 static int number_of(const char *part)
 {
-	char name[40], link[100];
+	char name[40], link[PATH_MAX + 1];
 	int fd;
 
 	for (fd = 0; fd < 1100; fd++) {
