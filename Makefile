@@ -101,7 +101,8 @@ kernels: tools
 .PHONY: modules
 modules: $(KERNELS:%=module-%)
 
-# A rule prepares the kernels, so their releases are known only in a recipe.
+# A rule prepares the kernels, so their releases are known only in a recipe. The module that attacks
+# the guard in its tests has to fit the same kernels.
 module-%: kernels
 	@for headers in $(machine)/$*/usr/src/linux-headers-*-amd64; do \
 		echo "  MODULE   $${headers##*/linux-headers-}"; \

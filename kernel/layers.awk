@@ -11,7 +11,7 @@
 # The second module is guard/linux/, above guard/hv/. The latter is its resident part, which
 # includes x86/ (without x86/linux/) and itself, and of Linux only constants and types. The two
 # modules include nothing of each other.
-# guard/hv/border/ also runs in a program of the tests: it includes itself alone.
+# guard/hv/border/ runs in a program of the tests alone so far: it includes itself alone.
 
 function layer(file)
 {

@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PARAMETER	"/sys/module/dune_guard/parameters/fail_on_cpu"
@@ -140,7 +141,9 @@ static void half_way(int fd)
 static void interface(int fd)
 {
 	struct dune_guard_entry entry = { 0 };
+	struct stat file;
 
+	is(fstat(fd, &file) ? -1 : (int)(file.st_mode & 0777), 0600, "the device is root's alone");
 	ok(ioctl(fd, _IO('g', 99)) && errno == ENOTTY, "an unknown request is refused");
 	ok(ioctl(fd, DUNE_GUARD_GET_STATUS, NULL) && errno == EFAULT,
 	   "a status that cannot be written is refused");

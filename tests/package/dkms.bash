@@ -36,7 +36,7 @@ ls "$packages"/dune_*.deb "$packages"/dune-dkms_*.deb >/dev/null ||
 for headers in "$DUNE_BUILD"/machine/*/usr/src/linux-headers-"$release"; do
 	[ -d "$headers" ] && ln -sfn "$headers" "/lib/modules/$release/build"
 done
-rmmod dune 2>/dev/null
+rmmod dune dune_guard 2>/dev/null
 [ -d /run/udev ] || /lib/systemd/systemd-udevd --daemon || bail "no udev"
 
 # adopt TREE: dkms installs the module that it built in another tree
@@ -58,6 +58,8 @@ try "dune installs after dune-dkms" dpkg -i "$packages"/dune_*.deb
 is "$(by member run --no-machine -- sh -c 'id -u; echo hello' | tr '\n' ' ')" "65534 hello " \
 	"a member of the group runs a program in Dune mode"
 try "dunectl check succeeds for a member of the group" by member check
+is "$(by member check | grep -cE '^ *lacks +(module|headers|device) ')" 0 \
+	"dunectl check lacks no module"
 is "$(by stranger run --no-machine -- echo hello >/dev/null; echo $?)" 69 \
 	"a user outside the group cannot run a program in Dune mode"
 echo '#include <dune.h>
@@ -80,8 +82,10 @@ try "udev settles after the upgrade" udevadm settle
 is "$(stat -c %G:%a /dev/dune)" dune:660 "a module is loaded after the upgrade"
 [ "$(stat -c %i /dev/dune)" != "$old" ]
 ok $? "the module that is loaded after the upgrade is the new one"
+try "modprobe loads the guard's module" modprobe dune-guard
 try "dune-dkms is removed" dpkg -r dune-dkms
 is "$(lsmod | grep -c '^dune ')" 0 "removing dune-dkms unloads the module"
+is "$(lsmod | grep -c '^dune_guard ')" 0 "removing dune-dkms unloads the guard's module"
 is "$(find "/lib/modules/$release/" -name 'dune.ko*')" "" \
 	"removing dune-dkms removes the module from the disk"
 try "a module without a file is loaded" \

@@ -280,8 +280,8 @@ pub enum GuardCommand {
     /// Make the guard irrevocable until the next reboot
     ///
     /// From then on stop, rmmod, suspend, kexec and taking CPUs off line are refused, and the
-    /// guard's memory reads as zeros. All CPUs must be on line, and no kernel may be loaded for
-    /// kexec.
+    /// guard's memory reads as zeros. All CPUs must be on line, Linux must have all
+    /// processors of the firmware's table, and no kernel may be loaded for kexec.
     Seal,
     /// Report the state (off, launched, sealed), the CPUs, the memory, and exits by reason
     Status(Json),

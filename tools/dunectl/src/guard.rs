@@ -34,7 +34,7 @@ const KINDS: [(&str, &str); 7] = [
     ("write", "a write to the guard's memory was dropped: physical address"),
     ("no-memory", "an access where neither memory nor a device is: physical address"),
     ("call", "a VMMCALL was refused: number"),
-    ("init", "the CPU got INIT, and is parked"),
+    ("init", "the CPU got INIT, and is parked: value"),
 ];
 
 #[repr(C)]
@@ -228,7 +228,7 @@ fn log(device: &File, options: &Json) -> Result<End> {
                 "value": entry.value,
             }));
         } else {
-            println!("{} CPU {} {text} {:#x}", entry.time, entry.cpu, entry.value);
+            println!("{} CPU {}: {text} {:#x}", entry.time, entry.cpu, entry.value);
         }
         entry.index += 1;
     }

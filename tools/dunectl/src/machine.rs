@@ -80,7 +80,7 @@ fn list(layout: &Layout) -> Result<End> {
         match Kernel::find(layout, series) {
             Ok(kernel) => {
                 let modules = match kernel.project_modules(layout) {
-                    Ok(_) => format!("with {}", modules_text()),
+                    Ok(_) => format!("with {}", modules_text("and")),
                     Err(e) => e.to_string(),
                 };
                 println!("{series:6}  {:24}  {modules}", kernel.release);

@@ -89,8 +89,7 @@ pub struct Config {
     pub shares: Vec<PathBuf>,
     /// Directories that programs need, for a machine that has copies of the files.
     pub copies: Vec<PathBuf>,
-    /// Kernel modules to load, by their path on the host. Each makes a device of its own
-    /// name.
+    /// Kernel modules to load, by their path on the host.
     pub insmod: Vec<PathBuf>,
     /// How long booting may take.
     pub boot_timeout: Duration,

@@ -197,7 +197,7 @@ impl Kernel {
 
     fn lacks_modules(&self, layout: &Layout) -> String {
         let Kernel { release, .. } = self;
-        let files = modules_text();
+        let files = modules_text("or");
         match self.series {
             None => format!("no {files} is built for {release}"),
             Some(series) if layout.is_build() => {
@@ -205,7 +205,7 @@ impl Kernel {
             }
             Some(series) => format!(
                 "no {files} is installed for {release}: run `dunectl machine prepare --update \
-                 {series}`; if no kernel of {series} has it then, install newer packages \
+                 {series}`; if no kernel of {series} has them then, install newer packages \
                  (docs/install.md)"
             ),
         }

@@ -17,9 +17,10 @@ const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"]
 /// name.
 pub const MODULES: &[&str] = &["dune", "dune-guard"];
 
-/// The modules' files, for messages: "dune.ko".
-pub fn modules_text() -> String {
-    MODULES.iter().map(|name| format!("{name}.ko")).collect::<Vec<_>>().join(" and ")
+/// The modules' files, for messages, with this word between them: "dune.ko or dune-guard.ko".
+pub fn modules_text(between: &str) -> String {
+    let files: Vec<_> = MODULES.iter().map(|name| format!("{name}.ko")).collect();
+    files.join(&format!(" {between} "))
 }
 
 /// The directories of the project's parts.

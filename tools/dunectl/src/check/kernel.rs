@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The running kernel: its version, what it permits, and the modules.
+//! The running kernel: its version, what it permits, and the module.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dune_machine::{Layout, Series, MODULES};
+use dune_machine::{Layout, Series};
 use nix::unistd::{Gid, Group};
 
 use super::{read, Finding};
 use crate::run::{open_device, DEVICE};
 
-/// The findings on the running kernel and the modules. What they need differs a little by vendor.
+/// The module that programs in Dune mode need. `dunectl guard check` is for the other one.
+const MODULE: &str = "dune";
+
+/// The findings on the running kernel and the module. What they need differs a little by vendor.
 pub fn findings(layout: &Layout, amd: bool) -> Vec<Finding> {
     let release = read("/proc/sys/kernel/osrelease").trim().to_owned();
-    let is_loaded = |name: &str| Path::new("/sys/module").join(name).exists();
-    let loaded = MODULES.iter().all(|name| is_loaded(name));
+    let loaded = Path::new("/sys/module").join(MODULE).exists();
     let mut findings =
         vec![version(&release), lockdown(), secure_boot(), kvm(), kprobes(has_kprobes(), amd)];
     if !loaded {
         findings.push(headers(&release));
     }
-    findings.extend(MODULES.iter().map(|name| module(layout, name, &release, is_loaded(name))));
+    findings.push(module(layout, &release, loaded));
     findings.push(device(loaded));
     findings.push(runtime(layout));
     findings
@@ -120,15 +122,15 @@ fn headers(release: &str) -> Finding {
     }
 }
 
-fn module(layout: &Layout, name: &str, release: &str, is_loaded: bool) -> Finding {
+fn module(layout: &Layout, release: &str, is_loaded: bool) -> Finding {
     if is_loaded {
-        return Finding::good("module", format!("{name}.ko is loaded"));
+        return Finding::good("module", format!("{MODULE}.ko is loaded"));
     }
-    if is_installed(name, release) {
-        let advice = format!("installed, not loaded: as root, modprobe {name}");
+    if is_installed(release) {
+        let advice = format!("installed, not loaded: as root, modprobe {MODULE}");
         return Finding::lacking("module", advice);
     }
-    match layout.module(name, release) {
+    match layout.module(MODULE, release) {
         Some(path) => Finding::lacking(
             "module",
             format!("built, not loaded: as root, insmod {}", path.display()),
@@ -141,13 +143,13 @@ fn module(layout: &Layout, name: &str, release: &str, is_loaded: bool) -> Findin
     }
 }
 
-/// Whether modprobe finds a module, installed by dkms or by hand.
-fn is_installed(name: &str, release: &str) -> bool {
+/// Whether modprobe finds the module, installed by dkms or by hand.
+fn is_installed(release: &str) -> bool {
     let dependencies = Path::new("/lib/modules").join(release).join("modules.dep");
     read(dependencies).lines().any(|line| {
         let file = line.split(':').next().unwrap_or_default().rsplit('/').next();
         // It may be compressed: "dune.ko.xz".
-        let rest = file.and_then(|file| file.strip_prefix(name)?.strip_prefix(".ko"));
+        let rest = file.and_then(|file| file.strip_prefix(MODULE)?.strip_prefix(".ko"));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     })
 }

@@ -65,7 +65,9 @@ fn kernel(layout: &Layout, series: Series) -> Finding {
         return Finding::note(subject, format!("not fetched (250 MB): {command}{series}"));
     };
     match kernel.project_modules(layout) {
-        Ok(_) => Finding::good(subject, format!("{}, with {}", kernel.release, modules_text())),
+        Ok(_) => {
+            Finding::good(subject, format!("{}, with {}", kernel.release, modules_text("and")))
+        }
         Err(e) => Finding::note(subject, e.to_string()),
     }
 }

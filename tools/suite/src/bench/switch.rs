@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{MachineType, Step, Trace, MODULES};
+use dune_machine::{MachineType, Step, Trace};
 
 use super::Measured;
 
@@ -52,7 +52,7 @@ pub fn trace_from_label(program: &Path, machine_type: &MachineType) -> Result<Tr
     Ok(Trace { address, steps: STEPS })
 }
 
-/// Functions of the kernel by address, from /proc/kallsyms.
+/// Functions of dune.ko by address, from /proc/kallsyms.
 struct Symbols(BTreeMap<u64, String>);
 
 impl Symbols {
@@ -62,14 +62,14 @@ impl Symbols {
             let address = u64::from_str_radix(words.next()?, 16).ok()?;
             let _ = words.next()?;
             let name = words.next()?;
-            // Of the modules only: the kernel's functions are not distinguished here.
+            // Of Dune's module only: the kernel's functions are not distinguished here.
             let module = words.next()?.strip_prefix('[')?.strip_suffix(']')?;
-            MODULES.contains(&module).then(|| (address, name.to_owned()))
+            (module == "dune").then(|| (address, name.to_owned()))
         };
         Symbols(kallsyms.lines().filter_map(symbol).collect())
     }
 
-    /// The modules' function at an address: no other module follows so near.
+    /// The module's function at an address: no other module follows so near.
     fn function(&self, address: u64) -> Option<(&str, u64)> {
         let (begin, name) = self.0.range(..=address).next_back()?;
         let offset = address - begin;
