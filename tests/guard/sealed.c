@@ -2,9 +2,10 @@
 /*
  * A hostile module (attack/) against a guard, first unsealed, then sealed: it reads and writes the
  * guard's memory in three ways, executes SVM's instructions and VMMCALLs, and writes the registers
- * that can lay other memory over the guard's. Fails when an attack on the sealed guard has another
- * outcome than docs/guard.md has, or when the machine suffers. Those that the unsealed guard does
- * not stop have to succeed there: otherwise the attack itself is wrong.
+ * that can lay other memory over the guard's, or let the computer sleep. Fails when an attack on the
+ * sealed guard has another outcome than docs/guard.md has, or when the machine suffers. Those that
+ * the unsealed guard does not stop have to succeed there: otherwise the attack itself is wrong.
+ * (Sleep is the exception, since the machine would sleep.)
  */
 #define _GNU_SOURCE
 #include "attack.h"
@@ -178,6 +179,66 @@ static void svm(const struct dune_guard_status *guard)
 	   "VMMCALL with all numbers up to 300 returns, and raises an exception without the guard's mark");
 }
 
+#define SLP_TYP(value)	((value) >> 10 & 7)
+
+/* The ways to write the register of sleep, by the module's numbers. */
+static const char *const sleep_ways[] = { "a word", "a byte", "four bytes", "OUTS" };
+
+enum { SLEEP_WORD, SLEEP_OUTS = 3 };
+
+/* The number of entries that the log has had. */
+static unsigned long long log_end(int fd)
+{
+	struct dune_guard_entry entry = { 0 };
+
+	while (!ioctl(fd, DUNE_GUARD_GET_LOG, &entry))
+		entry.index++;
+	return entry.index;
+}
+
+/* SLP_TYP 0 is S5 in these machines: the computer would be switched off. */
+static void sleep_is_dropped(int fd)
+{
+	unsigned long long before = log_end(fd);
+	unsigned int way, type;
+
+	for (way = 0; way <= SLEEP_OUTS; way++) {
+		for (type = 1; type < 8; type++) {
+			long err = attack("sleep", way, type, 0);
+
+			is(err, way == SLEEP_OUTS ? -EFAULT : 0, "no sleep of type %u by %s", type,
+			   sleep_ways[way]);
+			/* QEMU takes other sizes for a word with other contents. */
+			if (way == SLEEP_WORD)
+				is(SLP_TYP(found), type, "the rest of the register is written");
+		}
+	}
+	is(log_end(fd) - before, way * 7, "the log has each attempt");
+}
+
+/* The ports of reset may be used; a read leaves the rest of RAX as it is. */
+static void ports(int fd, bool sealed)
+{
+	unsigned long long before = guard_status(fd).exits[DUNE_GUARD_EXIT_PORT];
+	unsigned int exits;
+
+	attack("out", 0xcf9, 0, 0);
+	attack("out", 0x64, 0xae, 0);
+	attack("in", 0x64, 1, 0);
+	is(found >> 8, ~0ULL >> 8, "IN of a byte changes AL alone (%llx)", found);
+	attack("in", 0x64, 2, 0);
+	is(found >> 16, ~0ULL >> 16, "IN of a word changes AX alone (%llx)", found);
+	attack("in", 0x92, 4, 0);
+	is(found >> 32, 0, "IN of four bytes clears the rest (%llx)", found);
+	exits = guard_status(fd).exits[DUNE_GUARD_EXIT_PORT] - before;
+	/* The keyboard's driver may use its port meanwhile. */
+	ok(sealed ? exits >= 5 : !exits, "%u exits for ports", exits);
+	attack("sleep", SLEEP_WORD, 7, 0);
+	is(SLP_TYP(found), 7, "the register of sleep is the one that the test knows");
+	if (sealed)
+		sleep_is_dropped(fd);
+}
+
 static void sealed_state(int fd)
 {
 	int cpus = cpus_on_line();
@@ -227,7 +288,8 @@ static void log_of_attacks(int fd)
 	}
 	ok(errno == ENOENT && entries && entries <= 64, "the log has %u entries", entries);
 	ok(kinds & 1 << DUNE_GUARD_LOG_MSR_WRITE, "one of them is a refused register");
-	ok(kinds & 1 << DUNE_GUARD_LOG_CALL, "and one a refused VMMCALL (kinds %x)", kinds);
+	ok(kinds & 1 << DUNE_GUARD_LOG_CALL, "one a refused VMMCALL (kinds %x)", kinds);
+	ok(kinds & 1 << DUNE_GUARD_LOG_PORT, "and one a refused sleep");
 }
 
 int main(void)
@@ -245,6 +307,7 @@ int main(void)
 	memory(&guard, false);
 	msrs(false);
 	svm(&guard);
+	ports(fd, false);
 
 	err = guard_request(fd, DUNE_GUARD_SEAL);
 	ok(!err, "the seal (%s; %s)", strerror(-err), guard_answer.text);
@@ -258,6 +321,7 @@ int main(void)
 	not_free(&guard);
 	svm(&guard);
 	msrs(true);
+	ports(fd, true);
 	sealed_state(fd);
 	log_of_attacks(fd);
 	close(fd);

@@ -32,7 +32,8 @@
 #define DUNE_GUARD_EXIT_MEMORY		5	/* an access to memory that is not the kernel's */
 #define DUNE_GUARD_EXIT_STEP		6	/* the end of a write that was dropped */
 #define DUNE_GUARD_EXIT_INIT		7
-#define DUNE_GUARD_EXITS		8
+#define DUNE_GUARD_EXIT_PORT		8	/* of sleep or reset; once sealed */
+#define DUNE_GUARD_EXITS		9
 
 /**
  * struct dune_guard_status - DUNE_GUARD_GET_STATUS
@@ -71,6 +72,7 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_NO_MEMORY	4	/* neither memory nor a device; the address */
 #define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
 #define DUNE_GUARD_LOG_INIT		6	/* the CPU got INIT, and is parked */
+#define DUNE_GUARD_LOG_PORT		7	/* no sleep; the port */
 
 /**
  * struct dune_guard_entry - DUNE_GUARD_GET_LOG: one entry of the guard's log

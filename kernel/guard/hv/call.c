@@ -79,6 +79,7 @@ bool hv_call(struct hv_cpu *cpu)
 		break;
 	case HV_CALL_SEAL:
 		hv_memory_hide(cpu);
+		hv_io_watch(cpu);
 		break;
 	case HV_CALL_COUNT:
 		result = count(*reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX), reg(cpu, REGS_RBX));

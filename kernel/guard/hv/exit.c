@@ -140,6 +140,9 @@ u64 hv_exit(struct hv_cpu *cpu)
 		else
 			hv_msr_read(cpu);
 		break;
+	case SVM_EXIT_IOIO:
+		hv_io(cpu);
+		break;
 	case SVM_EXIT_NPF:
 		hv_memory_fault(cpu);
 		break;

@@ -10,8 +10,8 @@
  * VMRUN, which holds interrupts, NMIs and SMIs back (APM 15.17).
  *
  * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over the
- * reasons for an exit; msr.c decides on MSRs; call.c answers the guest's VMMCALLs; memory.c hides
- * the guard's memory. What these have in common is in guest.c (injecting, skipping), log.c and
+ * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's VMMCALLs;
+ * memory.c hides the guard's memory. What these have in common is in guest.c (injecting, skipping), log.c and
  * fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless another is named.
  *
  * The loader includes this header, too: it is the whole contract between the two.
@@ -67,6 +67,7 @@ enum hv_count {
 	HV_COUNT_MEMORY,	/* a nested page fault */
 	HV_COUNT_STEP,		/* the end of an instruction that wrote to the guard's memory */
 	HV_COUNT_INIT,
+	HV_COUNT_PORT,		/* of sleep or reset; once sealed */
 	HV_COUNTS,
 };
 
@@ -79,6 +80,7 @@ enum hv_log_kind {
 	HV_LOG_NO_MEMORY,	/* no memory and no device is there; the value is the address */
 	HV_LOG_CALL,		/* a VMMCALL was refused; the value is the number of the call */
 	HV_LOG_INIT,		/* the CPU is parked */
+	HV_LOG_PORT,		/* refused, or SLP_EN was cleared; the value is the port */
 };
 
 #define HV_LOG_ENTRIES	64
@@ -130,6 +132,14 @@ static_assert(offsetof(struct hv_cpu, leave.idt.limit) == HV_CPU_LEAVE_IDT + 6);
 static_assert(offsetof(struct hv_cpu, leave.result) == HV_CPU_LEAVE_RESULT);
 static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 
+/* The ports of reset: of the chipset, of the system (PS/2's port A), of the keyboard's controller. */
+#define HV_PORT_RESET		0xcf9
+#define HV_PORT_CONTROL		0x92
+#define HV_PORT_KEYBOARD	0x64
+
+/* The most registers of sleep that a computer has. */
+#define HV_SLEEP_PORTS		3
+
 /**
  * struct hv_config - what the loader tells the image, before the first CPU enters it. The image's
  * own address space has the block at the address at which Linux's direct map has it.
@@ -138,6 +148,9 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @cpus:	how many struct hv_cpu there are
  * @cpu_areas:	the first CPU's pages
  * @msrpm:	the MSR permission map, two pages of ones
+ * @iopm:	the I/O permission map: the ports that exit once sealed
+ * @sleep:	the ports with SLP_TYP and SLP_EN, and the SLP_TYP of off (S5); a @port is 0 if the
+ *		computer has fewer
  * @memory:	physical address of the block
  * @memory_size: a multiple of 2 MB, as @memory is
  * @memory_pdes: the entries of the nested page directory that lead to the block
@@ -153,6 +166,11 @@ struct hv_config {
 	u64 cpus;
 	u64 cpu_areas;
 	u8 *msrpm;
+	u8 *iopm;
+	struct {
+		u16 port;
+		u8 off;
+	} sleep[HV_SLEEP_PORTS];
 	u64 memory;
 	u64 memory_size;
 	u64 *memory_pdes;
@@ -205,6 +223,8 @@ static inline struct vmcb *hv_vmcb(struct hv_cpu *cpu)
 /* guest.c */
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error);
 void hv_skip(struct hv_cpu *cpu, unsigned int length);
+void hv_skip_to(struct hv_cpu *cpu, u64 rip);
+void hv_before_reset(void);
 void __noreturn hv_reset(void);
 
 /* log.c */
@@ -216,6 +236,10 @@ bool hv_log_read(u64 *index, u64 *time, u64 *cpu_and_kind, u64 *value);
 void hv_msr_init(void);
 void hv_msr_read(struct hv_cpu *cpu);
 void hv_msr_write(struct hv_cpu *cpu);
+
+/* io.c */
+void hv_io_watch(struct hv_cpu *cpu);
+void hv_io(struct hv_cpu *cpu);
 
 /* call.c */
 /* Lets the CPU continue without the guard where the guest is, with @result in RAX. */

@@ -193,6 +193,9 @@ int guard_cpus_can_seal(struct dune_guard_answer *answer)
 		return guard_refuse(answer, -EBUSY,
 				    "%d processors of the firmware's table are not Linux's, and would have no guard: boot without nr_cpus, maxcpus and nosmp",
 				    missing);
+	if (guard_ports_lack_sleep())
+		return guard_refuse(answer, -EOPNOTSUPP,
+				    "the firmware's sleep register (in ACPI's FADT) is no port: the guard could not hold sleep back");
 	return 0;
 }
 

@@ -3,8 +3,8 @@
  * What the files of guard/linux/ share: the part of dune-guard.ko that runs in Linux, as an
  * ordinary module. main.c (the device), state.c (the requests), check.c (whether this computer can
  * have a guard), load.c (its memory, with all tables), vmcb.c (the state with which a CPU continues
- * as the guest), cpu.c (each CPU's launch and stop), processors.c (whether Linux has all of them),
- * switch.S, lifecycle.c (reboot and suspend) and kexec.c. image.S contains the resident part,
+ * as the guest), ports.c (the ports that a sealed guard watches), cpu.c (each CPU's launch and
+ * stop), processors.c (whether Linux has all of them), switch.S, lifecycle.c (reboot and suspend) and kexec.c. image.S contains the resident part,
  * guard/hv/, which is the guard once it is launched.
  */
 #ifndef GUARD_LINUX_GUARD_H
@@ -27,6 +27,7 @@ struct vmcb_save_area;
  * @nested_cr3:	the guest's nested page table
  * @header:	a copy of the image's
  * @msrpm:	physical address of the MSR permission map
+ * @iopm:	the same of the I/O permission map
  * @cpus:	offset of the first CPU's pages
  */
 struct guard_memory {
@@ -37,6 +38,7 @@ struct guard_memory {
 	u64 nested_cr3;
 	struct hv_header header;
 	u64 msrpm;
+	u64 iopm;
 	u64 cpus;
 };
 
@@ -78,6 +80,10 @@ int guard_cpus_log(struct dune_guard_entry *entry);
 
 /* processors.c */
 int guard_processors_missing(void);
+
+/* ports.c */
+bool guard_ports_lack_sleep(void);
+void guard_ports_fill(struct hv_config *config);
 
 /* vmcb.c: for interrupts off, on the CPU that continues as the guest; EFER.SVME is set */
 bool guard_has_v_spec_ctrl(void);

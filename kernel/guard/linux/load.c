@@ -28,6 +28,7 @@
 #define LARGEST_ORDER	10
 
 #define MSRPM_PAGES	2
+#define IOPM_PAGES	3
 
 /* One pair of bits each for RDMSR and WRMSR: all writes are intercepted. */
 #define MSRPM_WRITES	0xaa
@@ -194,6 +195,7 @@ static void build(struct builder *builder)
 	void *image = take(builder, memory->header.size / PAGE_SIZE);
 	struct hv_config *config = image + memory->header.config;
 	void *msrpm = take(builder, MSRPM_PAGES);
+	void *iopm = take(builder, IOPM_PAGES);
 	void *zeros = take(builder, 1);
 	void *sink = take(builder, 1);
 	u64 *root, sink_table;
@@ -204,6 +206,9 @@ static void build(struct builder *builder)
 	__set_bit(PAGE_SIZE * BITS_PER_BYTE + 2 * (MSR_VM_HSAVE_PA & 0x1fff), msrpm);
 	memory->msrpm = physical(memory, msrpm);
 	config->msrpm = msrpm;
+	memory->iopm = physical(memory, iopm);
+	config->iopm = iopm;
+	guard_ports_fill(config);
 	config->efer = msr_read(MSR_EFER) | EFER_SVME;
 	config->cross = (u64)guard_cross_out;
 	config->memory = memory->physical;

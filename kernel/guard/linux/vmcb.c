@@ -99,8 +99,8 @@ static void intercept(struct vmcb_control_area *control, unsigned int bit)
 }
 
 /*
- * Only what the guard needs is intercepted: with interrupts, NMIs, exceptions, I/O and the control
- * registers Linux has the processor for itself.
+ * Only what the guard needs is intercepted: with interrupts, NMIs, exceptions and the control
+ * registers Linux has the processor for itself. Ports are the image's matter (hv/io.c).
  */
 static void fill_control(struct vmcb_control_area *control, const struct guard_memory *memory)
 {
@@ -114,8 +114,7 @@ static void fill_control(struct vmcb_control_area *control, const struct guard_m
 	for (i = 0; i < ARRAY_SIZE(intercepts); i++)
 		intercept(control, intercepts[i]);
 	control->msrpm_base_pa = memory->msrpm;
-	/* No I/O is intercepted, but the address must be one (APM 15.5.1). */
-	control->iopm_base_pa = memory->physical;
+	control->iopm_base_pa = memory->iopm;
 	control->asid = GUEST_ASID;
 	control->misc_ctl = SVM_MISC_ENABLE_NP;
 	control->nested_cr3 = memory->nested_cr3;

@@ -4,6 +4,7 @@
  * /sys/kernel/debug/dune-guard-attack: a word, and up to three numbers. Reading the file then gives
  * what the attack found: an error, and a number. tests/guard/sealed.c has the commands' meaning.
  */
+#include <linux/acpi.h>
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
 #include <linux/io.h>
@@ -263,6 +264,56 @@ static long instruction(u64 which, u64 rax, u64 rcx)
 	return err;
 }
 
+/* Ways to write the register of sleep. */
+enum { SLEEP_WORD, SLEEP_BYTE, SLEEP_LONG, SLEEP_STRING };
+
+/*
+ * Writes @type as SLP_TYP, with SLP_EN, to PM1a_CNT, and then what it was. found: the register's
+ * value in between.
+ */
+static long sleep(u64 way, u64 type)
+{
+	u16 port = acpi_gbl_FADT.xpm1a_control_block.address, was = inw(port);
+	u32 value = (was & ~0x3c00) | type << 10 | 1 << 13;
+	const void *from = &value;
+	long err = 0;
+
+	switch (way) {
+	case SLEEP_WORD:
+		outw(value, port);
+		break;
+	case SLEEP_BYTE:
+		outb(value >> 8, port + 1);
+		break;
+	case SLEEP_LONG:
+		outl(value, port);
+		break;
+	default:
+		err = -EFAULT;
+		asm volatile("1: outsw\n\t"
+			     "xor %[err], %[err]\n"
+			     "2:\n"
+			     _ASM_EXTABLE(1b, 2b)
+			     : [err] "+r" (err), "+S" (from) : "d" (port) : "memory", "cc");
+	}
+	found = inw(port);
+	outw(was, port);
+	return err;
+}
+
+/* Reads a port by 1, 2 and 4 bytes, with RAX full of ones. found: RAX, XORed with what was read. */
+static long in_port(u16 port, u64 size)
+{
+	found = ~0ULL;
+	if (size == 1)
+		asm volatile("inb %w1, %b0" : "+a" (found) : "d" (port));
+	else if (size == 2)
+		asm volatile("inw %w1, %w0" : "+a" (found) : "d" (port));
+	else
+		asm volatile("inl %w1, %k0" : "+a" (found) : "d" (port));
+	return 0;
+}
+
 /* VMMCALL with this RAX, and a pattern of arguments. found: RAX. */
 static long call(u64 rax, u64 b, u64 c)
 {
@@ -341,6 +392,14 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return instruction(a, b, c);
 	if (!strcmp(word, "call"))
 		return call(a, b, c);
+	if (!strcmp(word, "sleep"))
+		return sleep(a, b);
+	if (!strcmp(word, "in"))
+		return in_port(a, b);
+	if (!strcmp(word, "out"))
+		outb(b, a);
+	if (!strcmp(word, "out"))
+		return 0;
 	if (!strcmp(word, "cost"))
 		return cost(a);
 	if (!strcmp(word, "calls"))
