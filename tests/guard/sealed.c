@@ -20,9 +20,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kexec.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -292,6 +295,52 @@ static void log_of_attacks(int fd)
 	ok(kinds & 1 << DUNE_GUARD_LOG_PORT, "and one a refused sleep");
 }
 
+/* A request from a process that has neither /proc nor /sys. 0 or -errno; bails out otherwise. */
+static int request_without_files(int fd, unsigned long request)
+{
+	int pid = checked_fork();
+
+	if (!pid) {
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", "/proc", "tmpfs", 0, NULL) ||
+		    mount("none", "/sys", "tmpfs", 0, NULL))
+			_exit(255);
+		_exit(-guard_request(fd, request));
+	}
+	int err = wait_child(pid, 20).code;
+
+	if (err < 0 || err == 255)
+		bail("a process without /proc and /sys: %m");
+	return -err;
+}
+
+/* Loads a "kernel" of one page, or unloads it. 0 or -errno. */
+static int load_kernel(bool load)
+{
+	static char page[PAGE];
+	struct kexec_segment segment = {
+		.buf = page, .bufsz = PAGE, .mem = (void *)0x1000000, .memsz = PAGE,
+	};
+
+	return syscall(SYS_kexec_load, 0x1000000, load, load ? &segment : NULL, 0) ? -errno : 0;
+}
+
+/* A caller that sees no files of the kernel seals as any other. */
+static void seal(int fd)
+{
+	int err = load_kernel(true);
+
+	if (err) {
+		skip(strerror(-err), "a seal while a kernel is loaded for kexec");
+	} else {
+		is(request_without_files(fd, DUNE_GUARD_SEAL), -EBUSY,
+		   "no seal while a kernel is loaded for kexec");
+		is(load_kernel(false), 0, "the kernel is unloaded");
+	}
+	is(request_without_files(fd, DUNE_GUARD_SEAL), 0, "the seal");
+	is(load_kernel(true), -EPERM, "no kernel can be loaded for kexec");
+}
+
 int main(void)
 {
 	struct dune_guard_status guard;
@@ -309,8 +358,7 @@ int main(void)
 	svm(&guard);
 	ports(fd, false);
 
-	err = guard_request(fd, DUNE_GUARD_SEAL);
-	ok(!err, "the seal (%s; %s)", strerror(-err), guard_answer.text);
+	seal(fd);
 	guard = guard_status(fd);
 	memory(&guard, true);
 	ok(guard_status(fd).exits[DUNE_GUARD_EXIT_STEP] >= guard.memory / PAGE,

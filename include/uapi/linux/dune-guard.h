@@ -100,8 +100,10 @@ struct dune_guard_entry {
 /* As DUNE_GUARD_CHECK; ENOMEM: no contiguous memory. After an error the guard is off everywhere. */
 #define DUNE_GUARD_LAUNCH	_IOR('g', 1, struct dune_guard_answer)
 /*
- * EINVAL: it is not launched; EALREADY: it is sealed; EBUSY: a CPU is off line, or a kernel is
- * loaded for kexec. From now on the guard cannot be stopped, and kexec cannot load another kernel.
+ * EINVAL: it is not launched; EALREADY: it is sealed; EBUSY: a CPU is off line or not Linux's, or a
+ * kernel is loaded for kexec; EOPNOTSUPP: the firmware's tables lack what has to be known; another
+ * error: kexec cannot be forbidden. From now on the guard cannot be stopped, and kexec cannot load
+ * another kernel.
  */
 #define DUNE_GUARD_SEAL		_IOR('g', 2, struct dune_guard_answer)
 /* EINVAL: it is not launched; EPERM: it is sealed. */
