@@ -106,7 +106,7 @@ struct dune_guard_entry {
  * another kernel.
  */
 #define DUNE_GUARD_SEAL		_IOR('g', 2, struct dune_guard_answer)
-/* EINVAL: it is not launched; EPERM: it is sealed. */
+/* EINVAL: it is not launched; EPERM: it is sealed, perhaps by other code in the kernel. */
 #define DUNE_GUARD_STOP		_IOR('g', 3, struct dune_guard_answer)
 #define DUNE_GUARD_GET_STATUS	_IOR('g', 4, struct dune_guard_status)
 /* ENOENT: there is no such entry yet; EINVAL: the guard is not launched, and has no log. */

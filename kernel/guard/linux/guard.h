@@ -53,7 +53,7 @@ int guard_refuse(struct dune_guard_answer *answer, int err, const char *format, 
 
 /* state.c: a request of the device. Returns 0 or a negative errno. */
 long guard_request(unsigned int command, void __user *user);
-/* The guard is launched: stops it. For lifecycle.c and main.c. */
+/* Stops a guard that is launched; there is none from now on. For lifecycle.c and main.c. */
 void guard_stop_for_shutdown(void);
 /*
  * The computer is about to sleep, or does not any more. Returns the state, DUNE_GUARD_OFF, ...: it
@@ -73,6 +73,7 @@ int guard_cpus_launch(const struct guard_memory *memory, struct dune_guard_answe
 void guard_cpus_stop(void);
 int guard_cpus_can_seal(struct dune_guard_answer *answer);
 int guard_cpus_seal(struct dune_guard_answer *answer);
+bool guard_cpus_sealed(void);
 unsigned int guard_cpus_launched(void);
 /* The guard is launched. */
 void guard_cpus_count(u64 counts[HV_COUNTS]);
@@ -97,8 +98,8 @@ void guard_lifecycle_cleanup(void);
 int guard_kexec_disable(struct dune_guard_answer *answer);
 
 /*
- * switch.S: for interrupts off. The first two return 0 or a negative errno; the others are no C
- * functions.
+ * switch.S: for interrupts off. The first two return 0 or a negative errno, and guard_switch_stop() a
+ * positive number if the CPU has no guard. The others are no C functions.
  */
 long guard_switch_launch(struct vmcb_save_area *save, u64 cr3, void *hv_cpu, u64 cr4, void *entry);
 long guard_switch_stop(void);

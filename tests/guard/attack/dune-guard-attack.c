@@ -8,8 +8,11 @@
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
 #include <linux/io.h>
+#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/reboot.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -326,6 +329,50 @@ static long call(u64 rax, u64 b, u64 c)
 	return err;
 }
 
+/*
+ * Makes this CPU leave the guard, as the guard's own module does, which does not learn of it. found:
+ * the answer.
+ */
+static long leave(void)
+{
+	static u16 ds, es;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	asm volatile("mov %%ds, %[ds]; mov %%es, %[es]\n\t"
+		     "push %%rbp\n\t"
+		     "vmmcall\n\t"
+		     "pop %%rbp\n\t"
+		     "test %%rax, %%rax; jnz 1f\n\t"
+		     "mov %[ds], %%ds; mov %[es], %%es\n\t"
+		     "stgi\n"
+		     "1:"
+		     : "=a" (found), [ds] "+m" (ds), [es] "+m" (es) : "a" (GUARD_CALL + 1)
+		     : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+		       "r14", "r15", "memory", "cc");
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* Calls the guard's reboot notifier alone, as if the computer went down. */
+static long reboot_notifier(void)
+{
+	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	unsigned long (*look_up)(const char *name);
+	notifier_fn_t notifier;
+	long err = register_kprobe(&probe);
+
+	if (err)
+		return err;
+	look_up = (void *)probe.addr;
+	unregister_kprobe(&probe);
+	notifier = (void *)look_up("dune_guard:reboot_event");
+	if (!notifier)
+		return -ENOENT;
+	notifier(NULL, SYS_RESTART, NULL);
+	return 0;
+}
+
 /* All numbers up to @count, except for stop and seal, with arguments of all kinds. */
 static long call_many(u64 count)
 {
@@ -392,6 +439,10 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return instruction(a, b, c);
 	if (!strcmp(word, "call"))
 		return call(a, b, c);
+	if (!strcmp(word, "leave"))
+		return leave();
+	if (!strcmp(word, "reboot"))
+		return reboot_notifier();
 	if (!strcmp(word, "sleep"))
 		return sleep(a, b);
 	if (!strcmp(word, "in"))
