@@ -119,7 +119,7 @@ static long access(int way, u64 physical, bool write, u64 value)
 	}
 	word = address + (physical & ~PAGE_MASK);
 	if (write)
-		err = copy_from_kernel_nofault(&found, word, 8) ?: 0;
+		err = copy_from_kernel_nofault(&found, word, 8);
 	if (write)
 		asm volatile("1: mov %[value], %[word]\n"
 			     "2:\n" _ASM_EXTABLE(1b, 2b)
@@ -160,12 +160,12 @@ static long scan(u64 physical, u64 size, bool write)
 static long fill(u64 physical)
 {
 	void *page = phys_to_virt(physical & PAGE_MASK);
-	u64 *word = page + 64, i;
+	u64 *word = page + 64, i, addend = 1;
 	unsigned long count = 512;
 
 	asm volatile("rep stosq" : "+D" (page), "+c" (count) : "a" (~0ULL) : "memory");
 	asm volatile("lock xaddq %1, %0; push %2; pop %0; btsq $3, %0"
-		     : "+m" (*word) : "r" (1ULL), "r" (5ULL) : "memory", "cc");
+		     : "+m" (*word), "+r" (addend) : "r" (5ULL) : "memory", "cc");
 	page = phys_to_virt(physical & PAGE_MASK);
 	found = 0;
 	for (i = 0; i < 512; i++)
