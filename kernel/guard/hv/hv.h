@@ -147,7 +147,7 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @cross:	guard_cross_out(), where the image goes to leave
  * @cpus:	how many struct hv_cpu there are
  * @cpu_areas:	the first CPU's pages
- * @msrpm:	the MSR permission map, two pages of ones
+ * @msrpm:	the MSR permission map, two pages; hv_msr_init() completes it
  * @iopm:	the I/O permission map: the ports that exit once sealed
  * @sleep:	the ports with SLP_TYP and SLP_EN, and the SLP_TYP of off (S5); a @port is 0 if the
  *		computer has fewer

@@ -64,33 +64,30 @@ static const struct msr_range allowed[] = {
 };
 
 /*
- * The permission map has two bits for each MSR of three ranges of 0x2000, the second one for writes
+ * The permission map has two bits for each MSR of three ranges of 0x2000: for reads, then for writes
  * (APM 15.11). MSRs outside of them always exit.
  */
-static void set_write(u32 msr, bool intercept)
+static u32 map_bit(u32 msr, bool is_write)
 {
-	u32 bit = 2 * (msr & 0x1fff) + 1;
-	u8 *byte;
+	u32 bit = 2 * (msr & 0x1fff) + is_write;
 
 	if (msr >= 0xc0010000)
-		bit += 0x1000 * 8;
-	else if (msr >= 0xc0000000)
-		bit += 0x800 * 8;
-	byte = &hv_config.msrpm[bit / 8];
-	if (intercept)
-		*byte |= 1 << bit % 8;
-	else
-		*byte &= ~(1 << bit % 8);
+		return bit + 0x1000 * 8;
+	return msr >= 0xc0000000 ? bit + 0x800 * 8 : bit;
 }
 
 /* The loader has set the bits of all writes, and cleared those of all reads. */
 void hv_msr_init(void)
 {
-	u32 i, msr;
+	u32 i, msr, bit = map_bit(MSR_VM_HSAVE_PA, false);
 
-	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++)
-		for (msr = allowed[i].first; msr <= allowed[i].last; msr++)
-			set_write(msr, false);
+	hv_config.msrpm[bit / 8] |= 1 << bit % 8;
+	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++) {
+		for (msr = allowed[i].first; msr <= allowed[i].last; msr++) {
+			bit = map_bit(msr, true);
+			hv_config.msrpm[bit / 8] &= ~(1 << bit % 8);
+		}
+	}
 }
 
 static void refuse(struct hv_cpu *cpu, enum hv_log_kind kind, u32 msr)

@@ -30,7 +30,7 @@
 #define MSRPM_PAGES	2
 #define IOPM_PAGES	3
 
-/* One pair of bits each for RDMSR and WRMSR: all writes are intercepted. */
+/* Each MSR has two bits, for RDMSR and for WRMSR (hv/msr.c): all writes are intercepted. */
 #define MSRPM_WRITES	0xaa
 
 /* Entries of the image's page table. Tables have all rights. */
@@ -202,8 +202,6 @@ static void build(struct builder *builder)
 
 	memcpy(image, guard_image, guard_image_end - guard_image);
 	memset(msrpm, MSRPM_WRITES, MSRPM_PAGES * PAGE_SIZE);
-	/* Of reads, that of VM_HSAVE_PA alone: the third range begins at 4 KB (APM 15.11). */
-	__set_bit(PAGE_SIZE * BITS_PER_BYTE + 2 * (MSR_VM_HSAVE_PA & 0x1fff), msrpm);
 	memory->msrpm = physical(memory, msrpm);
 	config->msrpm = msrpm;
 	memory->iopm = physical(memory, iopm);
