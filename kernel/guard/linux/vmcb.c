@@ -23,6 +23,10 @@
 #define INT_SSP_TABLE	0x6a8
 #define CPUID_V_SPEC_CTRL	BIT(20)		/* in EDX of CPUID_SVM */
 
+#define CPUID_ADDRESSES		0x80000008
+#define CPUID_INVLPGB		BIT(3)		/* in EBX of CPUID_ADDRESSES */
+#define MISC_ENABLE_INVLPGB	BIT_ULL(7)	/* APM appendix B: INVLPGB and TLBSYNC in the guest */
+
 /* switch.S has these. */
 static_assert(offsetof(struct vmcb_save_area, rflags) == 0x170);
 static_assert(offsetof(struct vmcb_save_area, rip) == 0x178);
@@ -117,6 +121,9 @@ static void fill_control(struct vmcb_control_area *control, const struct guard_m
 	control->iopm_base_pa = memory->iopm;
 	control->asid = GUEST_ASID;
 	control->misc_ctl = SVM_MISC_ENABLE_NP;
+	/* All CPUs have the same ASID, so a broadcast reaches all of them. */
+	if (cpuid_ebx(CPUID_ADDRESSES) & CPUID_INVLPGB)
+		control->misc_ctl |= MISC_ENABLE_INVLPGB;
 	control->nested_cr3 = memory->nested_cr3;
 }
 
