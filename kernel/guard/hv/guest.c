@@ -49,5 +49,4 @@ void hv_reset(void)
 {
 	hv_before_reset();
 	hv_fatal();
-	__builtin_unreachable();
 }

@@ -10,9 +10,10 @@
  * VMRUN, which holds interrupts, NMIs and SMIs back (APM 15.17).
  *
  * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over the
- * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's VMMCALLs;
- * memory.c hides the guard's memory. What these have in common is in guest.c (injecting, skipping), log.c and
- * fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless another is named.
+ * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
+ * VMMCALLs; memory.c hides the guard's memory. What these have in common is in guest.c (injecting,
+ * skipping), log.c and fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless
+ * another is named.
  *
  * The loader includes this header, too: it is the whole contract between the two.
  */
@@ -74,10 +75,14 @@ enum hv_count {
 /* What the log records. DUNE_GUARD_LOG_* of the interface has the same numbers. */
 enum hv_log_kind {
 	HV_LOG_MSR_READ,	/* refused; the value is the MSR */
-	HV_LOG_MSR_WRITE,	/* refused or ignored; the value is the MSR */
+	HV_LOG_MSR_WRITE,	/* refused; the value is the MSR */
 	HV_LOG_SVM,		/* refused; the value is the exit code */
 	HV_LOG_WRITE,		/* to the guard's memory, dropped; the value is the address */
-	HV_LOG_NO_MEMORY,	/* no memory and no device is there; the value is the address */
+	/*
+	 * Refused: nothing is there, or a page table is in the guard's memory; the value is the
+	 * address.
+	 */
+	HV_LOG_NO_MEMORY,
 	HV_LOG_CALL,		/* a VMMCALL was refused; the value is the number of the call */
 	HV_LOG_INIT,		/* the CPU is parked */
 	HV_LOG_PORT,		/* refused, or SLP_EN was cleared; the value is the port */
@@ -132,7 +137,7 @@ static_assert(offsetof(struct hv_cpu, leave.idt.limit) == HV_CPU_LEAVE_IDT + 6);
 static_assert(offsetof(struct hv_cpu, leave.result) == HV_CPU_LEAVE_RESULT);
 static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 
-/* The ports of reset: of the chipset, of the system (PS/2's port A), of the keyboard's controller. */
+/* Ports of reset: the chipset's, the system's (PS/2's port A), the keyboard controller's. */
 #define HV_PORT_RESET		0xcf9
 #define HV_PORT_CONTROL		0x92
 #define HV_PORT_KEYBOARD	0x64
@@ -199,15 +204,6 @@ struct hv_header {
 #define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
 #define HV_NPT_LARGE	BIT_ULL(7)
 
-/* Intercepts that the loader sets, by the bits of each word of the VMCB (APM appendix B). */
-#define HV_INTERCEPT_EXCEPTIONS		2	/* the word of the exceptions */
-#define HV_INTERCEPT_EVENTS		3	/* the word of interrupts and NMIs */
-
-#define HV_RFLAGS_TF	BIT_ULL(8)
-#define HV_RFLAGS_IF	BIT_ULL(9)
-#define HV_RFLAGS_RF	BIT_ULL(16)
-#define HV_DR6_STEP	BIT_ULL(14)
-
 /*
  * The rest is the image's alone. All functions run with GIF clear, on the CPU of @cpu.
  */
@@ -258,7 +254,7 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code);
 bool hv_rdmsr(u32 msr, u64 *value);
 bool hv_wrmsr(u32 msr, u64 value);
 void hv_gp(void);
-void hv_fatal(void);
+void __noreturn hv_fatal(void);
 
 #endif /* !__ASSEMBLER__ */
 

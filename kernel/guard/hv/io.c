@@ -6,10 +6,9 @@
  */
 #include <linux/types.h>
 #include <asm/svm.h>
+#include <asm/trapnr.h>
 
 #include "guard/hv/hv.h"
-
-#define VECTOR_GP	13
 
 /* Of the byte with SLP_TYP and SLP_EN (ACPI 6.5, 4.8.3.2.1 and 4.8.3.7). */
 #define SLEEP_ENABLE	BIT(5)
@@ -113,7 +112,7 @@ void hv_io(struct hv_cpu *cpu)
 	if (info & SVM_IOIO_STR_MASK) {
 		/* Nothing uses INS and OUTS there; the data would be in the guest's memory. */
 		hv_log(cpu, HV_LOG_PORT, port);
-		hv_inject(cpu, VECTOR_GP, true);
+		hv_inject(cpu, X86_TRAP_GP, true);
 		return;
 	}
 	if (info & SVM_IOIO_TYPE_MASK) {

@@ -30,7 +30,7 @@ MODULE_PARM_DESC(fail_on_cpu, "For tests: the processor refuses the launch on th
 #define VM_CR_DIS_A20M	BIT(2)
 
 /* What the image does not need in CR4; without PGE its address space has no global pages. */
-#define CR4_NOT_FOR_IMAGE	(X86_CR4_PGE | X86_CR4_PCIDE | BIT(23) /* CET */)
+#define CR4_NOT_FOR_IMAGE	(X86_CR4_PGE | X86_CR4_PCIDE | X86_CR4_CET)
 
 /* Changes only on the CPU itself, with interrupts off. */
 static DEFINE_PER_CPU(bool, launched);
@@ -219,8 +219,8 @@ static unsigned int ask_cpus(u64 number)
 }
 
 /*
- * A sealed guard needs all CPUs: one that comes on line later runs without it at first, and one that
- * Linux does not have can be started by any code in ring 0.
+ * A sealed guard needs all CPUs: one that comes on line later runs without it at first, and one
+ * that Linux does not have can be started by any code in ring 0.
  */
 int guard_cpus_can_seal(struct dune_guard_answer *answer)
 {

@@ -10,6 +10,7 @@
 #include <asm/desc.h>
 #include <asm/msr-index.h>
 #include <asm/page.h>
+#include <asm/processor-flags.h>
 #include <asm/svm.h>
 
 #include "guard/linux/guard.h"
@@ -18,9 +19,6 @@
 /* The ASID of the only guest; the host has 0 (APM 15.16). */
 #define GUEST_ASID	1
 
-#define CR4_CET		BIT(23)
-#define S_CET		0x6a2
-#define INT_SSP_TABLE	0x6a8
 #define CPUID_V_SPEC_CTRL	BIT(20)		/* in EDX of CPUID_SVM */
 
 #define CPUID_ADDRESSES		0x80000008
@@ -89,9 +87,9 @@ static void fill_save(struct vmcb_save_area *save)
 	save->dr7 = REGISTER(dr7);
 	save->g_pat = msr_read(MSR_IA32_CR_PAT);
 	/* Linux uses shadow stacks in user mode only, so SSP is 0 (APM 18.12). */
-	if (save->cr4 & CR4_CET) {
-		save->s_cet = msr_read(S_CET);
-		save->isst_addr = msr_read(INT_SSP_TABLE);
+	if (save->cr4 & X86_CR4_CET) {
+		save->s_cet = msr_read(MSR_IA32_S_CET);
+		save->isst_addr = msr_read(MSR_IA32_INT_SSP_TAB);
 	}
 	if (guard_has_v_spec_ctrl())
 		save->spec_ctrl = msr_read(MSR_IA32_SPEC_CTRL);
