@@ -43,7 +43,7 @@
  * @reserved:	0
  * @address:	physical address of the guard's memory, 0 while it is off
  * @memory:	bytes that belong to the guard, from there on
- * @exits:	by reason, the sum of all CPUs since the launch
+ * @exits:	by reason, the sum of all CPUs, each since it was last launched
  */
 struct dune_guard_status {
 	__u32 version;
@@ -69,7 +69,8 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_MSR_WRITE	1	/* refused; the MSR */
 #define DUNE_GUARD_LOG_SVM		2	/* refused; the exit code of the instruction */
 #define DUNE_GUARD_LOG_WRITE		3	/* to the guard's memory; the address */
-#define DUNE_GUARD_LOG_NO_MEMORY	4	/* neither memory nor a device; the address */
+/* neither memory nor a device, or a page table in the guard's memory; the address */
+#define DUNE_GUARD_LOG_NO_MEMORY	4
 #define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
 #define DUNE_GUARD_LOG_INIT		6	/* the CPU got INIT, and is parked */
 #define DUNE_GUARD_LOG_PORT		7	/* no sleep; the port */

@@ -4,7 +4,8 @@
  * ordinary module. main.c (the device), state.c (the requests), check.c (whether this computer can
  * have a guard), load.c (its memory, with all tables), vmcb.c (the state with which a CPU continues
  * as the guest), ports.c (the ports that a sealed guard watches), cpu.c (each CPU's launch and
- * stop), processors.c (whether Linux has all of them), switch.S, lifecycle.c (reboot and suspend) and kexec.c. image.S contains the resident part,
+ * stop), processors.c (whether Linux runs all processors), answer.c (reasons for refusals),
+ * switch.S, lifecycle.c (reboot and suspend) and kexec.c. image.S contains the resident part,
  * guard/hv/, which is the guard once it is launched.
  */
 #ifndef GUARD_LINUX_GUARD_H
@@ -56,8 +57,8 @@ long guard_request(unsigned int command, void __user *user);
 /* Stops a guard that is launched; there is none from now on. For lifecycle.c and main.c. */
 void guard_stop_for_shutdown(void);
 /*
- * The computer is about to sleep, or does not any more. Returns the state, DUNE_GUARD_OFF, ...: it
- * does not change while the computer sleeps, unless the guard is launched already.
+ * The computer is about to sleep, or has awoken. Returns the state. If that is DUNE_GUARD_OFF, the
+ * guard cannot be launched until the computer has awoken.
  */
 int guard_set_sleeping(bool sleeps);
 
@@ -86,7 +87,10 @@ int guard_processors_missing(void);
 bool guard_ports_lack_sleep(void);
 void guard_ports_fill(struct hv_config *config);
 
-/* vmcb.c: for interrupts off, on the CPU that continues as the guest; EFER.SVME is set */
+/*
+ * vmcb.c. The first is for any context; the second for interrupts off, on the CPU that continues as
+ * the guest, with EFER.SVME set.
+ */
 bool guard_has_v_spec_ctrl(void);
 void guard_vmcb_fill(struct vmcb *vmcb, const struct guard_memory *memory);
 

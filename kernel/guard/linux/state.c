@@ -16,7 +16,7 @@ static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
 static_assert(DUNE_GUARD_EXIT_PORT == HV_COUNT_PORT);
 static_assert(DUNE_GUARD_LOG_PORT == HV_LOG_PORT);
 
-/* All of it under the lock. */
+/* guard_lock protects all of these. */
 static DEFINE_MUTEX(guard_lock);
 static int state = DUNE_GUARD_OFF;
 static bool sleeping;

@@ -68,7 +68,7 @@ SYM_FUNC_END(guard_cross_out)
  *
  * Interrupts are off. The call of guard_cross_in() returns as the guest, with GIF set by VMRUN and
  * RAX as in @save; or, if the processor refuses VMRUN, without the guard, with GIF clear and a
- * negative errno.
+ * negative errno. The image loads no segment register, so DS and ES are what they were.
  */
 SYM_FUNC_START(guard_switch_launch)
 	PUSH_REGS
