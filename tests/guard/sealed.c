@@ -2,10 +2,10 @@
 /*
  * A hostile module (attack/) against a guard, first unsealed, then sealed: it reads and writes the
  * guard's memory in three ways, executes SVM's instructions and VMMCALLs, and writes the registers
- * that can lay other memory over the guard's, or let the computer sleep. Fails when an attack on the
- * sealed guard has another outcome than docs/guard.md has, or when the machine suffers. Those that
- * the unsealed guard does not stop have to succeed there: otherwise the attack itself is wrong.
- * (Sleep is the exception, since the machine would sleep.)
+ * that can lay other memory over the guard's, or let the computer sleep. Fails when an attack on
+ * the sealed guard has another outcome than docs/guard.md has, or when the machine suffers. Those
+ * that the unsealed guard does not stop have to succeed there: otherwise the attack itself is
+ * wrong. (Sleep is the exception, since the machine would sleep.)
  */
 #define _GNU_SOURCE
 #include "attack.h"
@@ -107,8 +107,8 @@ static void faulting_write(int fd)
 	long err = attack("cross", before.address, 0, 0);
 
 	after = guard_status(fd);
-	ok(err == -EFAULT && !found, "a write that faults changes neither TF nor IF (%ld, %llx)", err,
-	   found);
+	ok(err == -EFAULT && !found,
+	   "a write that faults changes neither TF nor IF (%ld, %llx)", err, found);
 	is(after.exits[DUNE_GUARD_EXIT_MEMORY], before.exits[DUNE_GUARD_EXIT_MEMORY] + 1,
 	   "it was one nested fault");
 	is(after.exits[DUNE_GUARD_EXIT_STEP], before.exits[DUNE_GUARD_EXIT_STEP],

@@ -135,8 +135,8 @@ static long access(int way, u64 physical, bool write, u64 value)
 }
 
 /*
- * Looks for pages of @size bytes at @physical that do not read as zeros, and, with @write, that are
- * not zeros after they were filled with ones. found: their number.
+ * Counts the pages in these @size bytes that do not read as zeros; with @write, after ones were
+ * written to them. found: their number.
  */
 static long scan(u64 physical, u64 size, bool write)
 {
@@ -156,7 +156,7 @@ static long scan(u64 physical, u64 size, bool write)
 	return 0;
 }
 
-/* Fills one page by the instructions that the kernel itself uses: REP STOS, and a push. */
+/* Writes to one page by REP STOS, LOCK XADD, POP and BTS. */
 static long fill(u64 physical)
 {
 	void *page = phys_to_virt(physical & PAGE_MASK);
