@@ -22,8 +22,10 @@ static void get_registers(struct sleep_register registers[HV_SLEEP_PORTS])
 {
 	u8 a, b;
 
-	if (ACPI_FAILURE(acpi_get_sleep_type_data(ACPI_STATE_S5, &a, &b)))
-		a = b = NO_TYPE;
+	if (ACPI_FAILURE(acpi_get_sleep_type_data(ACPI_STATE_S5, &a, &b))) {
+		a = NO_TYPE;
+		b = NO_TYPE;
+	}
 	/* The PM1 control registers (4.8.3.2.1) and the sleep control register (4.8.3.7). */
 	registers[0] = (struct sleep_register){ &acpi_gbl_FADT.xpm1a_control_block, 1, a };
 	registers[1] = (struct sleep_register){ &acpi_gbl_FADT.xpm1b_control_block, 1, b };

@@ -23,7 +23,7 @@
 
 #define CPUID_ADDRESSES		0x80000008
 #define CPUID_INVLPGB		BIT(3)		/* in EBX of CPUID_ADDRESSES */
-#define MISC_ENABLE_INVLPGB	BIT_ULL(7)	/* APM appendix B: INVLPGB and TLBSYNC in the guest */
+#define MISC_ENABLE_INVLPGB	BIT_ULL(7)	/* also TLBSYNC, in the guest (APM appendix B) */
 
 /* switch.S has these. */
 static_assert(offsetof(struct vmcb_save_area, rflags) == 0x170);
