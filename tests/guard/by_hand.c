@@ -31,7 +31,8 @@ static void one_leaves(int fd)
 	is(attack("leave", 0, 0, 0), 0, "a CPU leaves the guard");
 	is(found, 0, "the guard lets it");
 	pin_to(usable_cpu(0));
-	guard_refuses(fd, DUNE_GUARD_SEAL, EIO, "a CPU has left the guard", "the guard is not sealed");
+	guard_refuses(fd, DUNE_GUARD_SEAL, EIO, "a CPU has left the guard",
+		      "the guard is not sealed");
 	is(guard_status(fd).state, DUNE_GUARD_LAUNCHED, "it is launched");
 	is(file_number("/proc/sys/kernel/kexec_load_disabled"), 0, "kexec is still allowed");
 	is(guard_request(fd, DUNE_GUARD_STOP), 0, "it can be stopped");
@@ -45,7 +46,8 @@ static void one_seals(int fd)
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch on all CPUs");
 	is(guard_status(fd).cpus, cpus_on_line(), "it is on all CPUs");
 	is(attack("call", CALL_SEAL, 0, 0), 0, "a CPU seals the guard");
-	guard_refuses(fd, DUNE_GUARD_STOP, EPERM, "has sealed the guard", "the guard is not stopped");
+	guard_refuses(fd, DUNE_GUARD_STOP, EPERM, "has sealed the guard",
+		      "the guard is not stopped");
 	is(guard_status(fd).cpus, cpus_on_line(), "it is on all CPUs");
 	is(guard_status(fd).state, DUNE_GUARD_SEALED, "it counts as sealed");
 	ok(guard_status(fd).address, "it has its memory");

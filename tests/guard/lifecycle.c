@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * CPUs go off line and come back under the guard; suspend and hibernation are refused; a CPU at rest
- * does not leave the kernel; a stop leaves Linux its registers; and on the way down the guard stays
- * off. Fails when a CPU that comes back is not under the guard, when the computer begins to sleep,
- * when the kernel of an idle machine exits, when a stop loses what PAT was, or when the guard can be
- * launched after the reboot notifiers.
+ * CPUs go off line and come back under the guard; suspend and hibernation are refused; a CPU at
+ * rest does not leave the kernel; a stop leaves Linux its registers; and on the way down the guard
+ * stays off. Fails when a CPU that comes back is not under the guard, when the computer begins to
+ * sleep, when the kernel of an idle machine exits, when a stop loses what EFER was, or when the
+ * guard can be launched after the reboot notifiers.
  */
 #define _GNU_SOURCE
 #include "attack.h"
@@ -101,8 +101,8 @@ static void rest(int fd)
 
 /*
  * Registers that the VMCB has: what is written under the guard is still there after a stop. QEMU
- * does not switch PAT. No program runs on CPU 0, so none needs SYSCALL there; entry 7 of PAT, from WT
- * to WB, is hardly used.
+ * does not switch PAT. No program runs on CPU 0, so none needs SYSCALL there; entry 7 of PAT, from
+ * WT to WB, is hardly used.
  */
 static const struct {
 	const char *name;

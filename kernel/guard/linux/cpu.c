@@ -139,8 +139,9 @@ static int on_line(unsigned int cpu)
 }
 
 /*
- * Leaves the CPU launched if the image refuses. What the VMCB had is the guest's: what the processor
- * has afterwards is from the time of the launch. A positive answer is that of a CPU without a guard.
+ * Leaves the CPU launched if the image refuses. EFER and PAT of the guest are in the VMCB; what the
+ * processor has of them afterwards is from the time of the launch. A positive answer is that of a
+ * CPU without a guard.
  */
 static void stop(void)
 {

@@ -102,8 +102,8 @@ void guard_lifecycle_cleanup(void);
 int guard_kexec_disable(struct dune_guard_answer *answer);
 
 /*
- * switch.S: for interrupts off. The first two return 0 or a negative errno, and guard_switch_stop() a
- * positive number if the CPU has no guard. The others are no C functions.
+ * switch.S: for interrupts off. The first two return 0 or a negative errno, and guard_switch_stop()
+ * a positive number if the CPU has no guard. The others are no C functions.
  */
 long guard_switch_launch(struct vmcb_save_area *save, u64 cr3, void *hv_cpu, u64 cr4, void *entry);
 long guard_switch_stop(void);

@@ -330,8 +330,8 @@ static long call(u64 rax, u64 b, u64 c)
 }
 
 /*
- * Makes this CPU leave the guard, as the guard's own module does, which does not learn of it. found:
- * the answer.
+ * Makes this CPU leave the guard, as the guard's own module does, which does not learn of it.
+ * found: the answer.
  */
 static long leave(void)
 {
