@@ -72,7 +72,8 @@ function wrong(why)
 
 /^#include </ && FILENAME ~ /^guard\/hv\// && \
 		$2 !~ /^<linux\/(bits|build_bug|linkage|types)\.h>$/ && \
-		$2 !~ /^<asm\/(msr-index|svm)\.h>$/ && $2 != "<uapi/asm-generic/errno.h>" {
+		$2 !~ /^<asm\/(msr-index|svm|trapnr)\.h>$/ && \
+		$2 !~ /^<uapi\/asm(-generic\/errno|\/(debugreg|processor-flags))\.h>$/ {
 	wrong("the resident part cannot have " $2)
 }
 

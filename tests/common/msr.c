@@ -4,6 +4,7 @@
 #include "cpu.h"
 #include "modules.h"
 #include "msr.h"
+#include "proc.h"
 #include "tap.h"
 #include "x86.h"
 
@@ -36,6 +37,22 @@ int virtualization_is_on(int cpu)
 		bail("EFER of CPU %d cannot be read: %m", cpu);
 	close(fd);
 	return !!(efer & EFER_SVME);
+}
+
+bool set_svme(int cpu, bool on)
+{
+	int fd = msr_open(cpu, O_RDWR);
+	uint64_t efer;
+
+	if (fd < 0)
+		return false;
+	file_write("/sys/module/msr/parameters/allow_writes", "on");
+	bool good = pread(fd, &efer, sizeof(efer), MSR_EFER) == sizeof(efer);
+
+	efer = on ? efer | EFER_SVME : efer & ~(uint64_t)EFER_SVME;
+	good = good && pwrite(fd, &efer, sizeof(efer), MSR_EFER) == sizeof(efer);
+	close(fd);
+	return good;
 }
 
 const char *virtualization_unknown_reason(void)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The check of this processor, in the modes whose machines lack something: the lock of SMM, four
- * levels of page tables, 1 GB pages; and, by hand, nested paging. In another mode Linux lacks one of
- * the computer's processors. Fails when a launch or a seal is not refused with the reason, or when
- * it is refused without one.
+ * What the check of the computer finds, in modes whose machines are special: firmware that has not
+ * locked SMM, page tables of five levels, no pages of 1 GB, a processor that Linux does not run;
+ * and, by hand, no nested paging. Fails when a launch or a seal that must be refused is not, or
+ * without its reason, or when a launch that is possible fails.
  */
 #define _GNU_SOURCE
 #include "guard.h"

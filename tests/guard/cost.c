@@ -2,7 +2,7 @@
 /*
  * What the guard costs: getpid(), the first touch of a page, and fork() with exit and wait, without
  * the guard and with it, and a VMMCALL that does nothing. The figures are ticks of the TSC, which
- * are instructions in counting mode (dunectl machine run --counting); only there they are compared.
+ * are instructions in counting mode (dunectl machine run --counting); they are compared only there.
  * Fails there if an operation executes more instructions with the guard than without it.
  */
 #define _GNU_SOURCE
@@ -122,6 +122,7 @@ int main(void)
 	pin_to(usable_cpu(0));
 	fd = guard_open();
 	attack_load();
+	/* The first time warms up. */
 	measure_all(without);
 	measure_all(without);
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");

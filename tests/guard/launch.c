@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The guard is launched beneath the running kernel and stopped, several times, while processes
- * compute with the FPU, fault and switch on all CPUs, and with a breakpoint. Fails when a process
- * loses state, when a CPU is not under the guard (its EFER.SVME is clear) or not free of it
+ * compute with the FPU, fault and switch on all CPUs, and while a breakpoint is set. Fails when a
+ * process loses state, when a CPU is not under the guard (its EFER.SVME is clear) or not free of it
  * afterwards, when the kernel log has an error, or when the machine does not survive.
  */
 #define _GNU_SOURCE

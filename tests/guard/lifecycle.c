@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * CPUs go off line and come back under the guard; suspend and hibernation are refused; and a CPU at
- * rest does not leave the kernel. Fails when a CPU that comes back is not under the guard, when the
- * computer begins to sleep, or when the kernel of an idle machine exits.
+ * CPUs go off line and come back under the guard; suspend and hibernation are refused; a CPU at
+ * rest does not leave the kernel; a stop leaves Linux its registers; and on the way down the guard
+ * stays off. Fails when a CPU that comes back is not under the guard, when the computer begins to
+ * sleep, when the kernel of an idle machine exits, when a stop loses what EFER was, or when the
+ * guard can be launched after the reboot notifiers.
  */
 #define _GNU_SOURCE
+#include "attack.h"
 #include "cpu.h"
 #include "guard.h"
 #include "klog.h"
@@ -12,9 +15,11 @@
 #include "proc.h"
 #include "tap.h"
 #include "timing.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -94,6 +99,59 @@ static void rest(int fd)
 			is(after.exits[i], before.exits[i], "no exit for reason %d", i);
 }
 
+/*
+ * Registers that the VMCB has: what is written under the guard is still there after a stop. QEMU
+ * does not switch PAT. No program runs on CPU 0, so none needs SYSCALL there; entry 7 of PAT, from
+ * WT to WB, is hardly used.
+ */
+static const struct {
+	const char *name;
+	unsigned int msr;
+	uint64_t flip;
+} kept[] = {
+	{ "EFER", MSR_EFER, EFER_SCE },
+	{ "PAT", MSR_IA32_CR_PAT, 2ULL << 56 },
+};
+
+static void stop_keeps_registers(int fd)
+{
+	uint64_t was[2], now;
+	int i, msrs = msr_open(0, O_RDWR);
+
+	if (msrs < 0 || cpus_on_line() == 1) {
+		skip("no second CPU, or no /dev/cpu/N/msr", "registers after a stop");
+		return;
+	}
+	file_write("/sys/module/msr/parameters/allow_writes", "on");
+	for (i = 0; i < 2; i++) {
+		if (pread(msrs, &was[i], 8, kept[i].msr) != 8)
+			bail("%s cannot be read: %m", kept[i].name);
+		now = was[i] ^ kept[i].flip;
+		ok(pwrite(msrs, &now, 8, kept[i].msr) == 8, "%s is written under the guard",
+		   kept[i].name);
+	}
+	is(guard_request(fd, DUNE_GUARD_STOP), 0, "a stop");
+	for (i = 0; i < 2; i++) {
+		bool read = pread(msrs, &now, 8, kept[i].msr) == 8;
+
+		ok(read && (now ^ was[i]) & kept[i].flip, "%s is what was written (%llx)",
+		   kept[i].name, (unsigned long long)now);
+		now ^= kept[i].flip;
+		ok(pwrite(msrs, &now, 8, kept[i].msr) == 8, "%s is what it was", kept[i].name);
+	}
+	close(msrs);
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+}
+
+/* Until the module is loaded again. */
+static void going_down(int fd)
+{
+	is(attack("reboot", 0, 0, 0), 0, "the reboot notifier is called");
+	is(guard_status(fd).state, DUNE_GUARD_OFF, "the guard is stopped");
+	guard_refuses(fd, DUNE_GUARD_LAUNCH, EBUSY, "about to reboot",
+		      "no launch while the computer goes down");
+}
+
 int main(void)
 {
 	struct klog log;
@@ -107,6 +165,9 @@ int main(void)
 	hotplug(fd);
 	sleep_is_refused(fd);
 	rest(fd);
+	stop_keeps_registers(fd);
+	attack_load();
+	going_down(fd);
 	is(guard_unload(fd), 0, "unloading the module stops the guard");
 	klog_end(&log);
 	return done();

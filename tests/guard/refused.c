@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Who owns virtualization, and what the guard refuses. Fails when the guard is launched while Dune,
- * KVM or anyone else has SVM on; when Dune or KVM get SVM while the guard is launched; when a
- * launch that one CPU refuses is not undone on the others; or when a reason is not given in one
- * line.
+ * The guard and the other owners of virtualization, and what the guard refuses. Fails when the
+ * guard is launched while Dune, KVM or anyone else has SVM on; when Dune or KVM get SVM while the
+ * guard is launched; when a launch that one CPU refuses is not undone on the others; or when a
+ * reason is not given in one line.
  */
 #define _GNU_SOURCE
 #include "cpu.h"
@@ -14,12 +14,10 @@
 #include "proc.h"
 #include "tap.h"
 #include "timing.h"
-#include "x86.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -27,22 +25,6 @@
 #include <unistd.h>
 
 #define PARAMETER	"/sys/module/dune_guard/parameters/fail_on_cpu"
-
-static bool set_svme(int cpu, bool on)
-{
-	int fd = msr_open(cpu, O_RDWR);
-	uint64_t efer;
-
-	if (fd < 0)
-		return false;
-	file_write("/sys/module/msr/parameters/allow_writes", "on");
-	bool good = pread(fd, &efer, sizeof(efer), MSR_EFER) == sizeof(efer);
-
-	efer = on ? efer | EFER_SVME : efer & ~(uint64_t)EFER_SVME;
-	good = good && pwrite(fd, &efer, sizeof(efer), MSR_EFER) == sizeof(efer);
-	close(fd);
-	return good;
-}
 
 static bool svme_anywhere(void)
 {

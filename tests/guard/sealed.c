@@ -2,9 +2,10 @@
 /*
  * A hostile module (attack/) against a guard, first unsealed, then sealed: it reads and writes the
  * guard's memory in three ways, executes SVM's instructions and VMMCALLs, and writes the registers
- * that can lay other memory over the guard's. Fails when an attack on the sealed guard has another
- * outcome than docs/guard.md has, or when the machine suffers. Those that the unsealed guard does
- * not stop have to succeed there: otherwise the attack itself is wrong.
+ * that can lay other memory over the guard's, or let the computer sleep. Fails when an attack on
+ * the sealed guard has another outcome than docs/guard.md has, or when the machine suffers. Those
+ * that the unsealed guard does not stop have to succeed there: otherwise the attack itself is
+ * wrong. (Sleep is the exception, since the machine would sleep.)
  */
 #define _GNU_SOURCE
 #include "attack.h"
@@ -19,9 +20,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kexec.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -103,8 +107,8 @@ static void faulting_write(int fd)
 	long err = attack("cross", before.address, 0, 0);
 
 	after = guard_status(fd);
-	ok(err == -EFAULT && !found, "a write that faults changes neither TF nor IF (%ld, %llx)", err,
-	   found);
+	ok(err == -EFAULT && !found,
+	   "a write that faults changes neither TF nor IF (%ld, %llx)", err, found);
 	is(after.exits[DUNE_GUARD_EXIT_MEMORY], before.exits[DUNE_GUARD_EXIT_MEMORY] + 1,
 	   "it was one nested fault");
 	is(after.exits[DUNE_GUARD_EXIT_STEP], before.exits[DUNE_GUARD_EXIT_STEP],
@@ -178,6 +182,66 @@ static void svm(const struct dune_guard_status *guard)
 	   "VMMCALL with all numbers up to 300 returns, and raises an exception without the guard's mark");
 }
 
+#define SLP_TYP(value)	((value) >> 10 & 7)
+
+/* The ways to write the register of sleep, by the module's numbers. */
+static const char *const sleep_ways[] = { "a word", "a byte", "four bytes", "OUTS" };
+
+enum { SLEEP_WORD, SLEEP_OUTS = 3 };
+
+/* The number of entries that the log has had. */
+static unsigned long long log_end(int fd)
+{
+	struct dune_guard_entry entry = { 0 };
+
+	while (!ioctl(fd, DUNE_GUARD_GET_LOG, &entry))
+		entry.index++;
+	return entry.index;
+}
+
+/* SLP_TYP 0 is S5 in these machines: the computer would be switched off. */
+static void sleep_is_dropped(int fd)
+{
+	unsigned long long before = log_end(fd);
+	unsigned int way, type;
+
+	for (way = 0; way <= SLEEP_OUTS; way++) {
+		for (type = 1; type < 8; type++) {
+			long err = attack("sleep", way, type, 0);
+
+			is(err, way == SLEEP_OUTS ? -EFAULT : 0, "no sleep of type %u by %s", type,
+			   sleep_ways[way]);
+			/* QEMU takes other sizes for a word with other contents. */
+			if (way == SLEEP_WORD)
+				is(SLP_TYP(found), type, "the rest of the register is written");
+		}
+	}
+	is(log_end(fd) - before, way * 7, "the log has each attempt");
+}
+
+/* The ports of reset may be used; a read leaves the rest of RAX as it is. */
+static void ports(int fd, bool sealed)
+{
+	unsigned long long before = guard_status(fd).exits[DUNE_GUARD_EXIT_PORT];
+	unsigned int exits;
+
+	attack("out", 0xcf9, 0, 0);
+	attack("out", 0x64, 0xae, 0);
+	attack("in", 0x64, 1, 0);
+	is(found >> 8, ~0ULL >> 8, "IN of a byte changes AL alone (%llx)", found);
+	attack("in", 0x64, 2, 0);
+	is(found >> 16, ~0ULL >> 16, "IN of a word changes AX alone (%llx)", found);
+	attack("in", 0x92, 4, 0);
+	is(found >> 32, 0, "IN of four bytes clears the rest (%llx)", found);
+	exits = guard_status(fd).exits[DUNE_GUARD_EXIT_PORT] - before;
+	/* The keyboard's driver may use its port meanwhile. */
+	ok(sealed ? exits >= 5 : !exits, "%u exits for ports", exits);
+	attack("sleep", SLEEP_WORD, 7, 0);
+	is(SLP_TYP(found), 7, "the register of sleep is the one that the test knows");
+	if (sealed)
+		sleep_is_dropped(fd);
+}
+
 static void sealed_state(int fd)
 {
 	int cpus = cpus_on_line();
@@ -227,7 +291,54 @@ static void log_of_attacks(int fd)
 	}
 	ok(errno == ENOENT && entries && entries <= 64, "the log has %u entries", entries);
 	ok(kinds & 1 << DUNE_GUARD_LOG_MSR_WRITE, "one of them is a refused register");
-	ok(kinds & 1 << DUNE_GUARD_LOG_CALL, "and one a refused VMMCALL (kinds %x)", kinds);
+	ok(kinds & 1 << DUNE_GUARD_LOG_CALL, "one a refused VMMCALL (kinds %x)", kinds);
+	ok(kinds & 1 << DUNE_GUARD_LOG_PORT, "and one a refused sleep");
+}
+
+/* A request from a process that has neither /proc nor /sys. 0 or -errno; bails out otherwise. */
+static int request_without_files(int fd, unsigned long request)
+{
+	int pid = checked_fork();
+
+	if (!pid) {
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", "/proc", "tmpfs", 0, NULL) ||
+		    mount("none", "/sys", "tmpfs", 0, NULL))
+			_exit(255);
+		_exit(-guard_request(fd, request));
+	}
+	int err = wait_child(pid, 20).code;
+
+	if (err < 0 || err == 255)
+		bail("a process without /proc and /sys: %m");
+	return -err;
+}
+
+/* Loads a "kernel" of one page, or unloads it. 0 or -errno. */
+static int load_kernel(bool load)
+{
+	static char page[PAGE];
+	struct kexec_segment segment = {
+		.buf = page, .bufsz = PAGE, .mem = (void *)0x1000000, .memsz = PAGE,
+	};
+
+	return syscall(SYS_kexec_load, 0x1000000, load, load ? &segment : NULL, 0) ? -errno : 0;
+}
+
+/* A caller that sees no files of the kernel seals as any other. */
+static void seal(int fd)
+{
+	int err = load_kernel(true);
+
+	if (err) {
+		skip(strerror(-err), "a seal while a kernel is loaded for kexec");
+	} else {
+		is(request_without_files(fd, DUNE_GUARD_SEAL), -EBUSY,
+		   "no seal while a kernel is loaded for kexec");
+		is(load_kernel(false), 0, "the kernel is unloaded");
+	}
+	is(request_without_files(fd, DUNE_GUARD_SEAL), 0, "the seal");
+	is(load_kernel(true), -EPERM, "no kernel can be loaded for kexec");
 }
 
 int main(void)
@@ -245,9 +356,9 @@ int main(void)
 	memory(&guard, false);
 	msrs(false);
 	svm(&guard);
+	ports(fd, false);
 
-	err = guard_request(fd, DUNE_GUARD_SEAL);
-	ok(!err, "the seal (%s; %s)", strerror(-err), guard_answer.text);
+	seal(fd);
 	guard = guard_status(fd);
 	memory(&guard, true);
 	ok(guard_status(fd).exits[DUNE_GUARD_EXIT_STEP] >= guard.memory / PAGE,
@@ -258,6 +369,7 @@ int main(void)
 	not_free(&guard);
 	svm(&guard);
 	msrs(true);
+	ports(fd, true);
 	sealed_state(fd);
 	log_of_attacks(fd);
 	close(fd);

@@ -17,7 +17,6 @@
 #include "proc.h"
 #include "tap.h"
 #include "timing.h"
-#include "x86.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -61,22 +60,6 @@ static bool moves(int i)
 	u64 before = rounds[i];
 
 	return WAIT_FOR(rounds[i] >= before + 10, 5);
-}
-
-static bool set_svme(int cpu, bool on)
-{
-	int fd = msr_open(cpu, O_RDWR);
-	u64 efer;
-
-	if (fd < 0)
-		return false;
-	file_write("/sys/module/msr/parameters/allow_writes", "on");
-	bool good = pread(fd, &efer, sizeof(efer), MSR_EFER) == sizeof(efer);
-
-	efer = on ? efer | EFER_SVME : efer & ~(u64)EFER_SVME;
-	good = good && pwrite(fd, &efer, sizeof(efer), MSR_EFER) == sizeof(efer);
-	close(fd);
-	return good;
 }
 
 /* Whether a line that was written since @fd was opened has @text. */

@@ -32,7 +32,8 @@
 #define DUNE_GUARD_EXIT_MEMORY		5	/* an access to memory that is not the kernel's */
 #define DUNE_GUARD_EXIT_STEP		6	/* the end of a write that was dropped */
 #define DUNE_GUARD_EXIT_INIT		7
-#define DUNE_GUARD_EXITS		8
+#define DUNE_GUARD_EXIT_PORT		8	/* of sleep or reset; once sealed */
+#define DUNE_GUARD_EXITS		9
 
 /**
  * struct dune_guard_status - DUNE_GUARD_GET_STATUS
@@ -42,7 +43,7 @@
  * @reserved:	0
  * @address:	physical address of the guard's memory, 0 while it is off
  * @memory:	bytes that belong to the guard, from there on
- * @exits:	by reason, the sum of all CPUs since the launch
+ * @exits:	by reason, the sum of all CPUs, each since it was last launched
  */
 struct dune_guard_status {
 	__u32 version;
@@ -68,9 +69,11 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_MSR_WRITE	1	/* refused; the MSR */
 #define DUNE_GUARD_LOG_SVM		2	/* refused; the exit code of the instruction */
 #define DUNE_GUARD_LOG_WRITE		3	/* to the guard's memory; the address */
-#define DUNE_GUARD_LOG_NO_MEMORY	4	/* neither memory nor a device; the address */
+/* neither memory nor a device, or a page table in the guard's memory; the address */
+#define DUNE_GUARD_LOG_NO_MEMORY	4
 #define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
 #define DUNE_GUARD_LOG_INIT		6	/* the CPU got INIT, and is parked */
+#define DUNE_GUARD_LOG_PORT		7	/* no sleep; the port */
 
 /**
  * struct dune_guard_entry - DUNE_GUARD_GET_LOG: one entry of the guard's log
@@ -99,11 +102,12 @@ struct dune_guard_entry {
 #define DUNE_GUARD_LAUNCH	_IOR('g', 1, struct dune_guard_answer)
 /*
  * EINVAL: it is not launched; EALREADY: it is sealed; EBUSY: a CPU is off line, Linux lacks a
- * processor of the firmware's table, or a kernel is loaded for kexec; EOPNOTSUPP: there is no such
- * table. From now on the guard cannot be stopped, and kexec cannot load another kernel.
+ * processor of the firmware's table, or a kernel is loaded for kexec; EOPNOTSUPP: the firmware's
+ * tables lack what has to be known; another error: kexec cannot be forbidden. From now on the guard
+ * cannot be stopped, and kexec cannot load another kernel.
  */
 #define DUNE_GUARD_SEAL		_IOR('g', 2, struct dune_guard_answer)
-/* EINVAL: it is not launched; EPERM: it is sealed. */
+/* EINVAL: it is not launched; EPERM: it is sealed, perhaps by other code in the kernel. */
 #define DUNE_GUARD_STOP		_IOR('g', 3, struct dune_guard_answer)
 #define DUNE_GUARD_GET_STATUS	_IOR('g', 4, struct dune_guard_status)
 /* ENOENT: there is no such entry yet; EINVAL: the guard is not launched, and has no log. */

@@ -5,12 +5,11 @@
  */
 #include <linux/types.h>
 #include <asm/svm.h>
+#include <asm/trapnr.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/hv.h"
 #include "x86/registers.h"
-
-#define VECTOR_UD	6
 
 static u64 *reg(struct hv_cpu *cpu, unsigned int offset)
 {
@@ -62,7 +61,7 @@ bool hv_call(struct hv_cpu *cpu)
 	s64 result = 0;
 
 	if (vmcb->save.cpl || number >> 32) {
-		hv_inject(cpu, VECTOR_UD, false);
+		hv_inject(cpu, X86_TRAP_UD, false);
 		return true;
 	}
 	hv_skip(cpu, VMMCALL_LENGTH);
@@ -79,6 +78,7 @@ bool hv_call(struct hv_cpu *cpu)
 		break;
 	case HV_CALL_SEAL:
 		hv_memory_hide(cpu);
+		hv_io_watch(cpu);
 		break;
 	case HV_CALL_COUNT:
 		result = count(*reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX), reg(cpu, REGS_RBX));

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A CPU enters the guard; it leaves the guest: one switch over all reasons.
+ * How a CPU enters the guard, and what the guard does when the CPU has left the guest: one switch
+ * over all reasons.
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
 #include <asm/svm.h>
+#include <asm/trapnr.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/hv.h"
 #include "x86/msr.h"
 #include "x86/registers.h"
 
-#define VECTOR_UD	6
-#define VECTOR_GP	13
 #define VECTORS		32
 
-#define EXIT_DB		(SVM_EXIT_EXCP_BASE + 1)
-
-/* Lengths of instructions, for processors that do not report the next RIP. */
-#define INVD_LENGTH	2
-#define STGI_LENGTH	3
+#define EXIT_DB		(SVM_EXIT_EXCP_BASE + X86_TRAP_DB)
 
 struct hv_config hv_config;
 bool hv_sealed;
 
-/* Null, Linux's 32-bit code, its __KERNEL_CS and its __KERNEL_DS: the selectors stay. */
+/* Null, an unused one, and Linux's __KERNEL_CS and __KERNEL_DS, so that the selectors can stay. */
 static const u64 gdt[] = { 0, 0, 0x00af9b000000ffff, 0x00cf93000000ffff };
 
 struct gate {
@@ -67,7 +63,7 @@ u64 hv_start_cpu(struct hv_cpu *cpu)
 	int i;
 
 	for (i = 0; i < VECTORS; i++)
-		set_gate(i, i == VECTOR_GP ? hv_gp : hv_fatal);
+		set_gate(i, i == X86_TRAP_GP ? hv_gp : hv_fatal);
 	load_tables();
 	hv_msr_init();
 	hv_vmcb(cpu)->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
@@ -88,7 +84,7 @@ static void svm_instruction(struct hv_cpu *cpu, u32 code)
 		return;
 	}
 	hv_log(cpu, HV_LOG_SVM, code);
-	hv_inject(cpu, VECTOR_UD, false);
+	hv_inject(cpu, X86_TRAP_UD, false);
 }
 
 /*
@@ -139,6 +135,9 @@ u64 hv_exit(struct hv_cpu *cpu)
 			hv_msr_write(cpu);
 		else
 			hv_msr_read(cpu);
+		break;
+	case SVM_EXIT_IOIO:
+		hv_io(cpu);
 		break;
 	case SVM_EXIT_NPF:
 		hv_memory_fault(cpu);

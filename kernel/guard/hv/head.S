@@ -43,7 +43,7 @@ SYM_CODE_START(hv_entry)
 	/*
 	 * Continues Linux after its VMMCALL, or where a refused VMRUN would have continued it,
 	 * without a hypervisor: with GIF still clear, and with all registers but RAX, RIP and RSP
-	 * undefined. The registers are those that guard_cross_out() takes.
+	 * undefined. Those that are loaded here are guard_cross_out()'s arguments.
 	 */
 .Lleave:
 	lgdt	(HV_CPU_LEAVE_GDT + 6)(%rsp)

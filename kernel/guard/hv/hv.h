@@ -10,9 +10,10 @@
  * VMRUN, which holds interrupts, NMIs and SMIs back (APM 15.17).
  *
  * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over the
- * reasons for an exit; msr.c decides on MSRs; call.c answers the guest's VMMCALLs; memory.c hides
- * the guard's memory. What these have in common is in guest.c (injecting, skipping), log.c and
- * fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless another is named.
+ * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
+ * VMMCALLs; memory.c hides the guard's memory. What these have in common is in guest.c (injecting,
+ * skipping), log.c and fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless
+ * another is named.
  *
  * The loader includes this header, too: it is the whole contract between the two.
  */
@@ -67,18 +68,24 @@ enum hv_count {
 	HV_COUNT_MEMORY,	/* a nested page fault */
 	HV_COUNT_STEP,		/* the end of an instruction that wrote to the guard's memory */
 	HV_COUNT_INIT,
+	HV_COUNT_PORT,		/* of sleep or reset; once sealed */
 	HV_COUNTS,
 };
 
 /* What the log records. DUNE_GUARD_LOG_* of the interface has the same numbers. */
 enum hv_log_kind {
 	HV_LOG_MSR_READ,	/* refused; the value is the MSR */
-	HV_LOG_MSR_WRITE,	/* refused or ignored; the value is the MSR */
+	HV_LOG_MSR_WRITE,	/* refused; the value is the MSR */
 	HV_LOG_SVM,		/* refused; the value is the exit code */
 	HV_LOG_WRITE,		/* to the guard's memory, dropped; the value is the address */
-	HV_LOG_NO_MEMORY,	/* no memory and no device is there; the value is the address */
+	/*
+	 * Refused: nothing is there, or a page table is in the guard's memory; the value is the
+	 * address.
+	 */
+	HV_LOG_NO_MEMORY,
 	HV_LOG_CALL,		/* a VMMCALL was refused; the value is the number of the call */
 	HV_LOG_INIT,		/* the CPU is parked */
+	HV_LOG_PORT,		/* refused, or SLP_EN was cleared; the value is the port */
 };
 
 #define HV_LOG_ENTRIES	64
@@ -130,6 +137,14 @@ static_assert(offsetof(struct hv_cpu, leave.idt.limit) == HV_CPU_LEAVE_IDT + 6);
 static_assert(offsetof(struct hv_cpu, leave.result) == HV_CPU_LEAVE_RESULT);
 static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 
+/* Ports of reset: the chipset's, the system's (PS/2's port A), the keyboard controller's. */
+#define HV_PORT_RESET		0xcf9
+#define HV_PORT_CONTROL		0x92
+#define HV_PORT_KEYBOARD	0x64
+
+/* The most registers of sleep that a computer has. */
+#define HV_SLEEP_PORTS		3
+
 /**
  * struct hv_config - what the loader tells the image, before the first CPU enters it. The image's
  * own address space has the block at the address at which Linux's direct map has it.
@@ -137,7 +152,10 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @cross:	guard_cross_out(), where the image goes to leave
  * @cpus:	how many struct hv_cpu there are
  * @cpu_areas:	the first CPU's pages
- * @msrpm:	the MSR permission map, two pages of ones
+ * @msrpm:	the MSR permission map, two pages; hv_msr_init() completes it
+ * @iopm:	the I/O permission map: the ports that exit once sealed
+ * @sleep:	the ports with SLP_TYP and SLP_EN, and the SLP_TYP of off (S5); a @port is 0 if the
+ *		computer has fewer
  * @memory:	physical address of the block
  * @memory_size: a multiple of 2 MB, as @memory is
  * @memory_pdes: the entries of the nested page directory that lead to the block
@@ -153,6 +171,11 @@ struct hv_config {
 	u64 cpus;
 	u64 cpu_areas;
 	u8 *msrpm;
+	u8 *iopm;
+	struct {
+		u16 port;
+		u8 off;
+	} sleep[HV_SLEEP_PORTS];
 	u64 memory;
 	u64 memory_size;
 	u64 *memory_pdes;
@@ -181,15 +204,6 @@ struct hv_header {
 #define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
 #define HV_NPT_LARGE	BIT_ULL(7)
 
-/* Intercepts that the loader sets, by the bits of each word of the VMCB (APM appendix B). */
-#define HV_INTERCEPT_EXCEPTIONS		2	/* the word of the exceptions */
-#define HV_INTERCEPT_EVENTS		3	/* the word of interrupts and NMIs */
-
-#define HV_RFLAGS_TF	BIT_ULL(8)
-#define HV_RFLAGS_IF	BIT_ULL(9)
-#define HV_RFLAGS_RF	BIT_ULL(16)
-#define HV_DR6_STEP	BIT_ULL(14)
-
 /*
  * The rest is the image's alone. All functions run with GIF clear, on the CPU of @cpu.
  */
@@ -205,6 +219,8 @@ static inline struct vmcb *hv_vmcb(struct hv_cpu *cpu)
 /* guest.c */
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error);
 void hv_skip(struct hv_cpu *cpu, unsigned int length);
+void hv_skip_to(struct hv_cpu *cpu, u64 rip);
+void hv_before_reset(void);
 void __noreturn hv_reset(void);
 
 /* log.c */
@@ -216,6 +232,10 @@ bool hv_log_read(u64 *index, u64 *time, u64 *cpu_and_kind, u64 *value);
 void hv_msr_init(void);
 void hv_msr_read(struct hv_cpu *cpu);
 void hv_msr_write(struct hv_cpu *cpu);
+
+/* io.c */
+void hv_io_watch(struct hv_cpu *cpu);
+void hv_io(struct hv_cpu *cpu);
 
 /* call.c */
 /* Lets the CPU continue without the guard where the guest is, with @result in RAX. */
@@ -234,7 +254,7 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code);
 bool hv_rdmsr(u32 msr, u64 *value);
 bool hv_wrmsr(u32 msr, u64 value);
 void hv_gp(void);
-void hv_fatal(void);
+void __noreturn hv_fatal(void);
 
 #endif /* !__ASSEMBLER__ */
 

@@ -16,7 +16,9 @@ static struct {
 
 static u8 log_lock;
 
-/* GIF holds back whatever could come meanwhile, and takes the log's order from the lock. */
+/*
+ * Adds an entry. The lock decides on the order of entries of several CPUs; the time is read before.
+ */
 void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value)
 {
 	u32 low, high, number = ((u64)cpu - hv_config.cpu_areas) / HV_CPU_SIZE;

@@ -12,20 +12,15 @@
 #include <linux/types.h>
 #include <asm/msr-index.h>
 #include <asm/svm.h>
+#include <asm/trapnr.h>
+#include <uapi/asm/debugreg.h>
+#include <uapi/asm/processor-flags.h>
 
 #include "guard/hv/hv.h"
 #include "guard/hv/lock.h"
 
-#define VECTOR_DB	1
-#define VECTOR_BP	3
-#define VECTOR_OF	4
-#define VECTOR_PF	14
-#define VECTOR_GP	13
-
 #define LARGE_PAGE	0x200000
 #define PAGE_WORDS	512
-
-#define DR6_BREAKPOINTS	0xf
 
 /* The exceptions that have an error code: #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP (APM 8.2). */
 #define HAVE_ERROR	(0x7d00 | BIT(17) | BIT(21))
@@ -72,12 +67,12 @@ static void step_begin(struct hv_cpu *cpu)
 	u64 debugctl;
 
 	cpu->steps = true;
-	cpu->step_flags = vmcb->save.rflags & (HV_RFLAGS_TF | HV_RFLAGS_IF);
+	cpu->step_flags = vmcb->save.rflags & (X86_EFLAGS_TF | X86_EFLAGS_IF);
 	vmcb->control.nested_cr3 = hv_config.step_cr3;
 	/* No interrupt comes between the entry and the instruction; #DB comes after it. */
-	vmcb->save.rflags = (vmcb->save.rflags | HV_RFLAGS_TF) & ~HV_RFLAGS_IF;
-	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] = ~0u;
-	vmcb->control.intercepts[HV_INTERCEPT_EVENTS] |= STEP_INTERCEPTS;
+	vmcb->save.rflags = (vmcb->save.rflags | X86_EFLAGS_TF) & ~X86_EFLAGS_IF;
+	vmcb->control.intercepts[INTERCEPT_EXCEPTION] = ~0u;
+	vmcb->control.intercepts[INTERCEPT_WORD3] |= STEP_INTERCEPTS;
 	cpu->step_branches = hv_rdmsr(MSR_IA32_DEBUGCTLMSR, &debugctl) &&
 			     debugctl & DEBUGCTLMSR_BTF;
 	if (cpu->step_branches)
@@ -96,10 +91,10 @@ static void step_end(struct hv_cpu *cpu)
 		__atomic_store_n(&hv_config.sink[i], 0, __ATOMIC_RELAXED);
 	cpu->steps = false;
 	vmcb->control.nested_cr3 = hv_config.nested_cr3;
-	vmcb->save.rflags &= ~(HV_RFLAGS_TF | HV_RFLAGS_IF);
+	vmcb->save.rflags &= ~(X86_EFLAGS_TF | X86_EFLAGS_IF);
 	vmcb->save.rflags |= cpu->step_flags;
-	vmcb->control.intercepts[HV_INTERCEPT_EXCEPTIONS] = 0;
-	vmcb->control.intercepts[HV_INTERCEPT_EVENTS] &= ~STEP_INTERCEPTS;
+	vmcb->control.intercepts[INTERCEPT_EXCEPTION] = 0;
+	vmcb->control.intercepts[INTERCEPT_WORD3] &= ~STEP_INTERCEPTS;
 	if (cpu->step_branches && hv_rdmsr(MSR_IA32_DEBUGCTLMSR, &debugctl))
 		hv_wrmsr(MSR_IA32_DEBUGCTLMSR, debugctl | DEBUGCTLMSR_BTF);
 	vmcb->control.clean = 0;
@@ -107,9 +102,10 @@ static void step_end(struct hv_cpu *cpu)
 }
 
 /*
- * The CPU exits for @code, and the instruction that it steps is not done: it is the guest's own
- * business from here on. An exception is the guest's. INT3 and INTO are executed again, as is the
- * instruction that an interrupt or NMI has preceded; both stay pending.
+ * The CPU has left the guest for @code before the stepped instruction was done. The step ends, and
+ * the guest continues as if there had been none: it gets the exception that the instruction has
+ * raised. INT3, INTO, and an instruction before which an interrupt or NMI has come, are executed
+ * again; the interrupt or NMI is still pending.
  */
 void hv_memory_step_failed(struct hv_cpu *cpu, u32 code)
 {
@@ -117,9 +113,9 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code)
 	u32 vector = code - SVM_EXIT_EXCP_BASE;
 
 	step_end(cpu);
-	if (vector >= 32 || vector == VECTOR_BP || vector == VECTOR_OF)
+	if (vector >= 32 || vector == X86_TRAP_BP || vector == X86_TRAP_OF)
 		return;
-	if (vector == VECTOR_PF)
+	if (vector == X86_TRAP_PF)
 		vmcb->save.cr2 = vmcb->control.exit_info_2;
 	hv_inject(cpu, vector, HAVE_ERROR & BIT(vector));
 	vmcb->control.event_inj_err = vmcb->control.exit_info_1;
@@ -129,19 +125,19 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code)
 void hv_memory_stepped(struct hv_cpu *cpu)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);
-	u64 guests = vmcb->save.dr6 & DR6_BREAKPOINTS;
+	u64 guests = vmcb->save.dr6 & DR_TRAP_BITS;
 
 	cpu->counts[HV_COUNT_STEP]++;
 	if (!cpu->steps)
 		hv_reset();
-	if (cpu->step_flags & HV_RFLAGS_TF)
-		guests |= HV_DR6_STEP;
+	if (cpu->step_flags & X86_EFLAGS_TF)
+		guests |= DR_STEP;
 	else
-		vmcb->save.dr6 &= ~HV_DR6_STEP;
+		vmcb->save.dr6 &= ~(u64)DR_STEP;
 	step_end(cpu);
 	/* A step or a breakpoint of the guest's own occurs as well. */
 	if (guests)
-		hv_inject(cpu, VECTOR_DB, false);
+		hv_inject(cpu, X86_TRAP_DB, false);
 }
 
 static bool is_guards(u64 address)
@@ -168,5 +164,5 @@ void hv_memory_fault(struct hv_cpu *cpu)
 		return;
 	}
 	hv_log(cpu, HV_LOG_NO_MEMORY, address);
-	hv_inject(cpu, VECTOR_GP, true);
+	hv_inject(cpu, X86_TRAP_GP, true);
 }

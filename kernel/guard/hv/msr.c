@@ -8,12 +8,10 @@
 #include <linux/types.h>
 #include <asm/msr-index.h>
 #include <asm/svm.h>
+#include <asm/trapnr.h>
 
 #include "guard/hv/hv.h"
 #include "x86/registers.h"
-
-#define VECTOR_GP	13
-#define MSR_LENGTH	2	/* of RDMSR and WRMSR */
 
 #define APIC_BASE_ADDRESS	(~0xfffULL)
 
@@ -43,11 +41,11 @@ static const struct msr_range allowed[] = {
 	{ 0xda0, 0xda0 },		/* XSS */
 	{ 0xc0000081, 0xc0000084 },	/* STAR, LSTAR, CSTAR, SFMASK */
 	{ 0xc0000100, 0xc0000104 },	/* FS, GS, KERNEL_GS, TSC_AUX, TSC_RATIO */
-	{ 0xc0000200, 0xc000022f },	/* quality of service: shares of bandwidth, */
-	{ 0xc0000280, 0xc00002af },	/* of slow memory's, */
 	{ 0xc000010e, 0xc000010f },	/* selection of branch records */
+	{ 0xc0000200, 0xc000022f },	/* quality of service: shares of bandwidth, */
+	{ 0xc0000280, 0xc00002af },	/* and of slow memory's bandwidth */
 	{ 0xc0000300, 0xc0000303 },	/* performance counters' global control */
-	{ 0xc0000400, 0xc0000407 },	/* and which events are counted */
+	{ 0xc0000400, 0xc0000407 },	/* quality of service: which events are counted */
 	{ 0xc0000408, 0xc000040a },	/* machine checks: thresholds */
 	{ 0xc0010000, 0xc0010007 },	/* performance counters */
 	{ 0xc0010044, 0xc001004a },	/* masks of machine checks */
@@ -64,39 +62,36 @@ static const struct msr_range allowed[] = {
 };
 
 /*
- * The permission map has two bits for each MSR of three ranges of 0x2000, the second one for writes
- * (APM 15.11). MSRs outside of them always exit.
+ * The permission map has two bits for each MSR of three ranges of 0x2000: for reads, then for
+ * writes (APM 15.11). MSRs outside of them always exit.
  */
-static void set_write(u32 msr, bool intercept)
+static u32 map_bit(u32 msr, bool is_write)
 {
-	u32 bit = 2 * (msr & 0x1fff) + 1;
-	u8 *byte;
+	u32 bit = 2 * (msr & 0x1fff) + is_write;
 
 	if (msr >= 0xc0010000)
-		bit += 0x1000 * 8;
-	else if (msr >= 0xc0000000)
-		bit += 0x800 * 8;
-	byte = &hv_config.msrpm[bit / 8];
-	if (intercept)
-		*byte |= 1 << bit % 8;
-	else
-		*byte &= ~(1 << bit % 8);
+		return bit + 0x1000 * 8;
+	return msr >= 0xc0000000 ? bit + 0x800 * 8 : bit;
 }
 
 /* The loader has set the bits of all writes, and cleared those of all reads. */
 void hv_msr_init(void)
 {
-	u32 i, msr;
+	u32 i, msr, bit = map_bit(MSR_VM_HSAVE_PA, false);
 
-	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++)
-		for (msr = allowed[i].first; msr <= allowed[i].last; msr++)
-			set_write(msr, false);
+	hv_config.msrpm[bit / 8] |= 1 << bit % 8;
+	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++) {
+		for (msr = allowed[i].first; msr <= allowed[i].last; msr++) {
+			bit = map_bit(msr, true);
+			hv_config.msrpm[bit / 8] &= ~(1 << bit % 8);
+		}
+	}
 }
 
 static void refuse(struct hv_cpu *cpu, enum hv_log_kind kind, u32 msr)
 {
 	hv_log(cpu, kind, msr);
-	hv_inject(cpu, VECTOR_GP, true);
+	hv_inject(cpu, X86_TRAP_GP, true);
 }
 
 /* EFER.SVME stays set. Other bits may be cleared, and those that were set at launch set again. */

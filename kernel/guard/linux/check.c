@@ -14,7 +14,6 @@
 #define CPUID_FEATURES	0x80000001
 #define FEATURE_SVM	BIT(2)		/* in ECX */
 #define FEATURE_NPT	BIT(0)		/* in EDX of CPUID_SVM */
-#define HWCR_SMM_LOCK	BIT(0)
 
 static bool allow_unlocked_smm;
 module_param(allow_unlocked_smm, bool, 0644);
@@ -50,7 +49,7 @@ static int check_processor(struct dune_guard_answer *answer)
 				    "SVM is disabled by the firmware: enable it in the setup (SVM mode)");
 	if (!(cpuid_edx(CPUID_SVM) & FEATURE_NPT))
 		return lacks(answer, "nested paging (NPT)", emulated);
-	if (!emulated && !allow_unlocked_smm && !(msr_read(MSR_K7_HWCR) & HWCR_SMM_LOCK))
+	if (!emulated && !allow_unlocked_smm && !(msr_read(MSR_K7_HWCR) & MSR_K7_HWCR_SMMLOCK))
 		return guard_refuse(answer, -EOPNOTSUPP,
 				    "the firmware has not locked SMM: set the parameter allow_unlocked_smm=1 to launch anyway");
 	return 0;

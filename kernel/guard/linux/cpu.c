@@ -6,13 +6,16 @@
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 
+#include <linux/atomic.h>
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
+#include <asm/asm.h>
 #include <asm/cpufeature.h>
 #include <asm/msr-index.h>
+#include <asm/msr.h>
 #include <asm/processor-flags.h>
 #include <asm/svm.h>
 
@@ -23,8 +26,11 @@ static int fail_on_cpu = -1;
 module_param(fail_on_cpu, int, 0600);
 MODULE_PARM_DESC(fail_on_cpu, "For tests: the processor refuses the launch on this CPU");
 
+/* APM 15.30.1. */
+#define VM_CR_DIS_A20M	BIT(2)
+
 /* What the image does not need in CR4; without PGE its address space has no global pages. */
-#define CR4_NOT_FOR_IMAGE	(X86_CR4_PGE | X86_CR4_PCIDE | BIT(23) /* CET */)
+#define CR4_NOT_FOR_IMAGE	(X86_CR4_PGE | X86_CR4_PCIDE | X86_CR4_CET)
 
 /* Changes only on the CPU itself, with interrupts off. */
 static DEFINE_PER_CPU(bool, launched);
@@ -34,14 +40,17 @@ static enum cpuhp_state hotplug_state;
 /* Set once, in guard_cpus_seal(), while no CPU comes or goes. */
 static bool sealed;
 
+/* Returns the image's answer, or -EIO if this CPU has no guard: #UD leaves RAX as it is. */
 static s64 call(u64 number, u64 *b, u64 *c, u64 *d, u64 *si)
 {
 	s64 result;
 
-	asm volatile("vmmcall"
+	asm volatile("1: vmmcall\n"
+		     "2:\n"
+		     _ASM_EXTABLE(1b, 2b)
 		     : "=a" (result), "+b" (*b), "+c" (*c), "=d" (*d), "=S" (*si)
 		     : "a" (HV_CALL + number) : "memory");
-	return result;
+	return result > 0 ? -EIO : result;
 }
 
 /* In the block, as Linux sees it. */
@@ -50,10 +59,23 @@ static struct vmcb *cpu_vmcb(unsigned int cpu)
 	return memory->block + memory->cpus + cpu * HV_CPU_SIZE;
 }
 
-static void svm_off(void)
+static void svm_on(u64 save_area)
+{
+	u64 vm_cr = msr_read(MSR_VM_CR) | VM_CR_DIS_A20M;
+
+	/*
+	 * With A20 masked the image would find other memory at its addresses (APM 15.30.1). The bit
+	 * stays after a stop, since Linux never masks A20. A hypervisor beneath may refuse it.
+	 */
+	wrmsr_safe(MSR_VM_CR, (u32)vm_cr, vm_cr >> 32);
+	msr_write(MSR_EFER, msr_read(MSR_EFER) | EFER_SVME);
+	msr_write(MSR_VM_HSAVE_PA, save_area);
+}
+
+static void svm_off(u64 efer)
 {
 	msr_write(MSR_VM_HSAVE_PA, 0);
-	msr_write(MSR_EFER, msr_read(MSR_EFER) & ~EFER_SVME);
+	msr_write(MSR_EFER, efer & ~EFER_SVME);
 }
 
 /* Returns the CPU's SPEC_CTRL if the guest has its own, else 0. The host's is 0 under the guard. */
@@ -81,8 +103,7 @@ static int launch(unsigned int cpu)
 		return -EBUSY;
 	memset(hv_cpu, 0, sizeof(*hv_cpu));
 	hv_cpu->vmcb_pa = memory->physical + offset;
-	msr_write(MSR_EFER, msr_read(MSR_EFER) | EFER_SVME);
-	msr_write(MSR_VM_HSAVE_PA, hv_cpu->vmcb_pa + PAGE_SIZE);
+	svm_on(hv_cpu->vmcb_pa + PAGE_SIZE);
 	guard_vmcb_fill(vmcb, memory);
 	if (cpu == fail_on_cpu)
 		vmcb->control.asid = 0;		/* VMRUN refuses it (APM 15.5.1). */
@@ -90,7 +111,7 @@ static int launch(unsigned int cpu)
 	err = guard_switch_launch(&vmcb->save, memory->cr3, hv_cpu, cr4,
 				  memory->block + memory->header.entry);
 	if (err) {
-		svm_off();
+		svm_off(msr_read(MSR_EFER));
 		set_spec_ctrl(predictions);
 	} else {
 		__this_cpu_write(launched, true);
@@ -117,14 +138,20 @@ static int on_line(unsigned int cpu)
 	return err;
 }
 
+/*
+ * Leaves the CPU launched if the image refuses. EFER and PAT of the guest are in the VMCB; what the
+ * processor has of them afterwards is from the time of the launch. A positive answer is that of a
+ * CPU without a guard.
+ */
 static void stop(void)
 {
-	u64 predictions = spec_ctrl();
+	u64 predictions = spec_ctrl(), efer = msr_read(MSR_EFER), pat = msr_read(MSR_IA32_CR_PAT);
 
-	if (guard_switch_stop())
+	if (guard_switch_stop() < 0)
 		return;
 	__this_cpu_write(launched, false);
-	svm_off();
+	svm_off(efer);
+	msr_write(MSR_IA32_CR_PAT, pat);
 	set_spec_ctrl(predictions);
 }
 
@@ -160,22 +187,41 @@ int guard_cpus_launch(const struct guard_memory *new, struct dune_guard_answer *
 	return 0;
 }
 
-/* The opposite of guard_cpus_launch(). The guard is not sealed. */
+/*
+ * The opposite of guard_cpus_launch(); the guard is not sealed. If code in the kernel has sealed it
+ * by a VMMCALL of its own, CPUs stay launched.
+ */
 void guard_cpus_stop(void)
 {
 	cpuhp_remove_state(hotplug_state);
 }
 
-static void seal_cpu(void *unused)
+struct question {
+	u64 number;
+	atomic_t refusals;
+};
+
+static void ask_cpu(void *data)
 {
+	struct question *question = data;
 	u64 b = 0, c = 0, d, si;
 
-	call(HV_CALL_SEAL, &b, &c, &d, &si);
+	if (call(question->number, &b, &c, &d, &si))
+		atomic_inc(&question->refusals);
+}
+
+/* Makes a VMMCALL on all CPUs that are on line. Returns how many of them refuse. */
+static unsigned int ask_cpus(u64 number)
+{
+	struct question question = { .number = number };
+
+	on_each_cpu(ask_cpu, &question, 1);
+	return atomic_read(&question.refusals);
 }
 
 /*
- * A sealed guard needs all CPUs: one that comes on line later runs without it at first, and one that
- * Linux does not have can be started by any code in ring 0.
+ * A sealed guard needs all CPUs: one that comes on line later runs without it at first, and one
+ * that Linux does not have can be started by any code in ring 0.
  */
 int guard_cpus_can_seal(struct dune_guard_answer *answer)
 {
@@ -186,6 +232,9 @@ int guard_cpus_can_seal(struct dune_guard_answer *answer)
 		return guard_refuse(answer, -EBUSY,
 				    "only %u of %u CPUs are on line: a sealed guard needs all of them",
 				    online, num_present_cpus());
+	if (ask_cpus(HV_CALL_NOTHING))
+		return guard_refuse(answer, -EIO,
+				    "a CPU has left the guard: stop it and launch it again");
 	if (missing < 0)
 		return guard_refuse(answer, -EOPNOTSUPP,
 				    "the firmware has no table of the processors (ACPI's MADT): boot without acpi=off");
@@ -193,9 +242,16 @@ int guard_cpus_can_seal(struct dune_guard_answer *answer)
 		return guard_refuse(answer, -EBUSY,
 				    "%d processors of the firmware's table are not Linux's, and would have no guard: boot without nr_cpus, maxcpus and nosmp",
 				    missing);
+	if (guard_ports_lack_sleep())
+		return guard_refuse(answer, -EOPNOTSUPP,
+				    "the firmware's sleep register (in ACPI's FADT) is no port: the guard could not hold sleep back");
 	return 0;
 }
 
+/*
+ * Returns 0, or a negative errno with the reason in @answer; guard_cpus_sealed() then tells whether
+ * the guard is sealed nevertheless.
+ */
 int guard_cpus_seal(struct dune_guard_answer *answer)
 {
 	int err;
@@ -204,10 +260,17 @@ int guard_cpus_seal(struct dune_guard_answer *answer)
 	err = guard_cpus_can_seal(answer);
 	if (!err) {
 		sealed = true;
-		on_each_cpu(seal_cpu, NULL, 1);
+		if (ask_cpus(HV_CALL_SEAL))
+			err = guard_refuse(answer, -EIO,
+					   "a CPU has left the guard, and the others are sealed: reboot");
 	}
 	cpus_read_unlock();
 	return err;
+}
+
+bool guard_cpus_sealed(void)
+{
+	return sealed;
 }
 
 unsigned int guard_cpus_launched(void)

@@ -3,7 +3,8 @@
  * What the files of guard/linux/ share: the part of dune-guard.ko that runs in Linux, as an
  * ordinary module. main.c (the device), state.c (the requests), check.c (whether this computer can
  * have a guard), load.c (its memory, with all tables), vmcb.c (the state with which a CPU continues
- * as the guest), cpu.c (each CPU's launch and stop), processors.c (whether Linux has all of them),
+ * as the guest), ports.c (the ports that a sealed guard watches), cpu.c (each CPU's launch and
+ * stop), processors.c (whether Linux runs all processors), answer.c (reasons for refusals),
  * switch.S, lifecycle.c (reboot and suspend) and kexec.c. image.S contains the resident part,
  * guard/hv/, which is the guard once it is launched.
  */
@@ -27,6 +28,7 @@ struct vmcb_save_area;
  * @nested_cr3:	the guest's nested page table
  * @header:	a copy of the image's
  * @msrpm:	physical address of the MSR permission map
+ * @iopm:	the same of the I/O permission map
  * @cpus:	offset of the first CPU's pages
  */
 struct guard_memory {
@@ -37,6 +39,7 @@ struct guard_memory {
 	u64 nested_cr3;
 	struct hv_header header;
 	u64 msrpm;
+	u64 iopm;
 	u64 cpus;
 };
 
@@ -51,11 +54,11 @@ int guard_refuse(struct dune_guard_answer *answer, int err, const char *format, 
 
 /* state.c: a request of the device. Returns 0 or a negative errno. */
 long guard_request(unsigned int command, void __user *user);
-/* The guard is launched: stops it. For lifecycle.c and main.c. */
+/* Stops a guard that is launched; there is none from now on. For lifecycle.c and main.c. */
 void guard_stop_for_shutdown(void);
 /*
- * The computer is about to sleep, or does not any more. Returns the state, DUNE_GUARD_OFF, ...: it
- * does not change while the computer sleeps, unless the guard is launched already.
+ * The computer is about to sleep, or has awoken. Returns the state. If that is DUNE_GUARD_OFF, the
+ * guard cannot be launched until the computer has awoken.
  */
 int guard_set_sleeping(bool sleeps);
 
@@ -71,6 +74,7 @@ int guard_cpus_launch(const struct guard_memory *memory, struct dune_guard_answe
 void guard_cpus_stop(void);
 int guard_cpus_can_seal(struct dune_guard_answer *answer);
 int guard_cpus_seal(struct dune_guard_answer *answer);
+bool guard_cpus_sealed(void);
 unsigned int guard_cpus_launched(void);
 /* The guard is launched. */
 void guard_cpus_count(u64 counts[HV_COUNTS]);
@@ -79,7 +83,14 @@ int guard_cpus_log(struct dune_guard_entry *entry);
 /* processors.c */
 int guard_processors_missing(void);
 
-/* vmcb.c: for interrupts off, on the CPU that continues as the guest; EFER.SVME is set */
+/* ports.c */
+bool guard_ports_lack_sleep(void);
+void guard_ports_fill(struct hv_config *config);
+
+/*
+ * vmcb.c. The first is for any context; the second for interrupts off, on the CPU that continues as
+ * the guest, with EFER.SVME set.
+ */
 bool guard_has_v_spec_ctrl(void);
 void guard_vmcb_fill(struct vmcb *vmcb, const struct guard_memory *memory);
 
@@ -91,8 +102,8 @@ void guard_lifecycle_cleanup(void);
 int guard_kexec_disable(struct dune_guard_answer *answer);
 
 /*
- * switch.S: for interrupts off. The first two return 0 or a negative errno; the others are no C
- * functions.
+ * switch.S: for interrupts off. The first two return 0 or a negative errno, and guard_switch_stop()
+ * a positive number if the CPU has no guard. The others are no C functions.
  */
 long guard_switch_launch(struct vmcb_save_area *save, u64 cr3, void *hv_cpu, u64 cr4, void *entry);
 long guard_switch_stop(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What ends the kernel or the computer's memory. A reboot and a kexec stop a guard that is not
- * sealed (kexec.c has the rest of kexec); suspend and hibernation are refused while it is launched.
- * In a panic the guard stays: it ignores the kernel's writes to EFER and VM_HSAVE_PA, and STGI.
+ * Reboot, kexec, suspend and hibernation. The first two stop a guard that is not sealed (kexec.c
+ * has the rest of kexec); the others are refused while it is launched. In a panic the guard stays:
+ * it ignores the kernel's writes to EFER and VM_HSAVE_PA, and STGI.
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 

@@ -19,6 +19,7 @@
 #include "guard/linux/guard.h"
 #include "x86/msr.h"
 
+#define TOP_SHIFT	39	/* of the address, in a table of the top level */
 #define GB_SHIFT	30
 #define LARGE_SHIFT	21
 #define LARGE_SIZE	BIT(LARGE_SHIFT)
@@ -28,8 +29,9 @@
 #define LARGEST_ORDER	10
 
 #define MSRPM_PAGES	2
+#define IOPM_PAGES	3
 
-/* One pair of bits each for RDMSR and WRMSR: all writes are intercepted. */
+/* Each MSR has two bits, for RDMSR and for WRMSR (hv/msr.c): all writes are intercepted. */
 #define MSRPM_WRITES	0xaa
 
 /* Entries of the image's page table. Tables have all rights. */
@@ -85,7 +87,7 @@ static unsigned int index_of(u64 address, unsigned int shift)
 
 static void map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
 {
-	u64 *table = next_table(builder, &root[index_of(address, 39)], HV_TABLE);
+	u64 *table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_TABLE);
 
 	table = next_table(builder, &table[index_of(address, GB_SHIFT)], HV_TABLE);
 	table = next_table(builder, &table[index_of(address, LARGE_SHIFT)], HV_TABLE);
@@ -124,11 +126,12 @@ static u64 highest_address(void)
 	return end;
 }
 
+/* Whole tables: with pages of 1 GB, the rest of the last table costs nothing. */
 static u64 rounded_end(void)
 {
 	u64 end = highest_address();
 
-	return boot_cpu_has(X86_FEATURE_GBPAGES) ? round_up(end, 1ULL << 39) :
+	return boot_cpu_has(X86_FEATURE_GBPAGES) ? round_up(end, 1ULL << TOP_SHIFT) :
 						   round_up(end, 1ULL << GB_SHIFT);
 }
 
@@ -140,7 +143,7 @@ static u64 *map_guest(struct builder *builder, u64 *root)
 	int i;
 
 	for (address = 0; address < end && !builder->full; address += 1ULL << GB_SHIFT) {
-		table = next_table(builder, &root[index_of(address, 39)], HV_NPT_WRITE);
+		table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_NPT_WRITE);
 		table += index_of(address, GB_SHIFT);
 		if (boot_cpu_has(X86_FEATURE_GBPAGES) &&
 		    address >> GB_SHIFT != memory->physical >> GB_SHIFT) {
@@ -176,12 +179,12 @@ static u64 map_step(struct builder *builder, const u64 *root, const u64 *directo
 	struct guard_memory *memory = builder->memory;
 	u64 *upper = take(builder, 1), *middle = take(builder, 1), *lower = take(builder, 1);
 	unsigned int i, first = index_of(memory->physical, LARGE_SHIFT);
-	u64 entry = root[index_of(memory->physical, 39)];
+	u64 entry = root[index_of(memory->physical, TOP_SHIFT)];
 
 	memcpy(upper, root, PAGE_SIZE);
 	memcpy(middle, memory->block + ((entry & PAGE_MASK) - memory->physical), PAGE_SIZE);
 	memcpy(lower, directory, PAGE_SIZE);
-	upper[index_of(memory->physical, 39)] = physical(memory, middle) | HV_NPT_WRITE;
+	upper[index_of(memory->physical, TOP_SHIFT)] = physical(memory, middle) | HV_NPT_WRITE;
 	middle[index_of(memory->physical, GB_SHIFT)] = physical(memory, lower) | HV_NPT_WRITE;
 	for (i = 0; i < block_size(memory) / LARGE_SIZE; i++)
 		lower[first + i] = table;
@@ -194,16 +197,18 @@ static void build(struct builder *builder)
 	void *image = take(builder, memory->header.size / PAGE_SIZE);
 	struct hv_config *config = image + memory->header.config;
 	void *msrpm = take(builder, MSRPM_PAGES);
+	void *iopm = take(builder, IOPM_PAGES);
 	void *zeros = take(builder, 1);
 	void *sink = take(builder, 1);
 	u64 *root, sink_table;
 
 	memcpy(image, guard_image, guard_image_end - guard_image);
 	memset(msrpm, MSRPM_WRITES, MSRPM_PAGES * PAGE_SIZE);
-	/* Of reads, that of VM_HSAVE_PA alone: the third range begins at 4 KB (APM 15.11). */
-	__set_bit(PAGE_SIZE * BITS_PER_BYTE + 2 * (MSR_VM_HSAVE_PA & 0x1fff), msrpm);
 	memory->msrpm = physical(memory, msrpm);
 	config->msrpm = msrpm;
+	memory->iopm = physical(memory, iopm);
+	config->iopm = iopm;
+	guard_ports_fill(config);
 	config->efer = msr_read(MSR_EFER) | EFER_SVME;
 	config->cross = (u64)guard_cross_out;
 	config->memory = memory->physical;

@@ -13,13 +13,14 @@
 
 /* The interface has the image's numbers. */
 static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
-static_assert(DUNE_GUARD_EXIT_INIT == HV_COUNT_INIT);
-static_assert(DUNE_GUARD_LOG_INIT == HV_LOG_INIT);
+static_assert(DUNE_GUARD_EXIT_PORT == HV_COUNT_PORT);
+static_assert(DUNE_GUARD_LOG_PORT == HV_LOG_PORT);
 
-/* All of it under the lock. */
+/* guard_lock protects all of these. */
 static DEFINE_MUTEX(guard_lock);
 static int state = DUNE_GUARD_OFF;
 static bool sleeping;
+static bool going_down;
 static struct guard_memory memory;
 
 int guard_set_sleeping(bool sleeps)
@@ -33,12 +34,21 @@ int guard_set_sleeping(bool sleeps)
 	return now;
 }
 
+/* The guard is sealed: the module stays, and the block is never freed. */
+static void keep(void)
+{
+	__module_get(THIS_MODULE);
+	state = DUNE_GUARD_SEALED;
+}
+
 static int check(struct dune_guard_answer *answer)
 {
 	if (state != DUNE_GUARD_OFF)
 		return guard_refuse(answer, -EALREADY, "the guard is launched already");
 	if (sleeping)
 		return guard_refuse(answer, -EBUSY, "the computer is about to suspend");
+	if (going_down)
+		return guard_refuse(answer, -EBUSY, "the computer is about to reboot");
 	return guard_check(answer);
 }
 
@@ -61,12 +71,19 @@ static int launch(struct dune_guard_answer *answer)
 	return 0;
 }
 
-static void stop(void)
+/* Returns 0, or -EPERM with the reason in @answer. */
+static int stop(struct dune_guard_answer *answer)
 {
 	guard_cpus_stop();
+	if (guard_cpus_launched()) {
+		keep();
+		return guard_refuse(answer, -EPERM,
+				    "code in the kernel has sealed the guard: only a reboot removes it");
+	}
 	guard_unload(&memory);
 	state = DUNE_GUARD_OFF;
 	pr_info("stopped\n");
+	return 0;
 }
 
 static int try_stop(struct dune_guard_answer *answer)
@@ -78,8 +95,7 @@ static int try_stop(struct dune_guard_answer *answer)
 		return guard_refuse(answer, -EPERM,
 				    "the guard is sealed: only a reboot removes it");
 	default:
-		stop();
-		return 0;
+		return stop(answer);
 	}
 }
 
@@ -98,20 +114,21 @@ static int seal(struct dune_guard_answer *answer)
 		err = guard_kexec_disable(answer);
 	if (!err)
 		err = guard_cpus_seal(answer);
-	if (err)
-		return err;
-	/* The module stays, and the block is never freed. */
-	__module_get(THIS_MODULE);
-	state = DUNE_GUARD_SEALED;
-	pr_info("sealed\n");
-	return 0;
+	if (guard_cpus_sealed())
+		keep();
+	if (!err)
+		pr_info("sealed\n");
+	return err;
 }
 
 void guard_stop_for_shutdown(void)
 {
+	struct dune_guard_answer answer;
+
 	mutex_lock(&guard_lock);
-	if (state == DUNE_GUARD_LAUNCHED)
-		stop();
+	going_down = true;
+	if (state == DUNE_GUARD_LAUNCHED && stop(&answer))
+		pr_err("%s\n", answer.text);
 	mutex_unlock(&guard_lock);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A CPU's way into the guard and out of it. The other side is guard/hv/head.S. */
 #include <linux/linkage.h>
+#include <asm/asm.h>
 #include <asm/nospec-branch.h>
 
 #include "guard/hv/hv.h"
@@ -67,7 +68,7 @@ SYM_FUNC_END(guard_cross_out)
  *
  * Interrupts are off. The call of guard_cross_in() returns as the guest, with GIF set by VMRUN and
  * RAX as in @save; or, if the processor refuses VMRUN, without the guard, with GIF clear and a
- * negative errno.
+ * negative errno. The image loads no segment register, so DS and ES are what they were.
  */
 SYM_FUNC_START(guard_switch_launch)
 	PUSH_REGS
@@ -90,7 +91,7 @@ SYM_FUNC_END(guard_switch_launch)
  * long guard_switch_stop(void)
  *
  * Interrupts are off. If the guard agrees, the CPU continues after VMMCALL without it, with GIF
- * clear, and with the guard's DS and ES.
+ * clear, and with the guard's DS and ES. A positive result means that the CPU has no guard.
  */
 SYM_FUNC_START(guard_switch_stop)
 	PUSH_REGS
@@ -99,7 +100,9 @@ SYM_FUNC_START(guard_switch_stop)
 	mov	%es, %eax
 	push	%rax
 	movabs	$(HV_CALL + HV_CALL_STOP), %rax
-	vmmcall
+	/* #UD: there is no guard, and RAX stays as it is. */
+1:	vmmcall
+2:	_ASM_EXTABLE(1b, 2b)
 	pop	%rdx
 	pop	%rcx
 	test	%rax, %rax

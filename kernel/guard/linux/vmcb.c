@@ -10,6 +10,7 @@
 #include <asm/desc.h>
 #include <asm/msr-index.h>
 #include <asm/page.h>
+#include <asm/processor-flags.h>
 #include <asm/svm.h>
 
 #include "guard/linux/guard.h"
@@ -18,10 +19,11 @@
 /* The ASID of the only guest; the host has 0 (APM 15.16). */
 #define GUEST_ASID	1
 
-#define CR4_CET		BIT(23)
-#define S_CET		0x6a2
-#define INT_SSP_TABLE	0x6a8
 #define CPUID_V_SPEC_CTRL	BIT(20)		/* in EDX of CPUID_SVM */
+
+#define CPUID_ADDRESSES		0x80000008
+#define CPUID_INVLPGB		BIT(3)		/* in EBX of CPUID_ADDRESSES */
+#define MISC_ENABLE_INVLPGB	BIT_ULL(7)	/* also TLBSYNC, in the guest (APM appendix B) */
 
 /* switch.S has these. */
 static_assert(offsetof(struct vmcb_save_area, rflags) == 0x170);
@@ -85,9 +87,9 @@ static void fill_save(struct vmcb_save_area *save)
 	save->dr7 = REGISTER(dr7);
 	save->g_pat = msr_read(MSR_IA32_CR_PAT);
 	/* Linux uses shadow stacks in user mode only, so SSP is 0 (APM 18.12). */
-	if (save->cr4 & CR4_CET) {
-		save->s_cet = msr_read(S_CET);
-		save->isst_addr = msr_read(INT_SSP_TABLE);
+	if (save->cr4 & X86_CR4_CET) {
+		save->s_cet = msr_read(MSR_IA32_S_CET);
+		save->isst_addr = msr_read(MSR_IA32_INT_SSP_TAB);
 	}
 	if (guard_has_v_spec_ctrl())
 		save->spec_ctrl = msr_read(MSR_IA32_SPEC_CTRL);
@@ -99,8 +101,8 @@ static void intercept(struct vmcb_control_area *control, unsigned int bit)
 }
 
 /*
- * Only what the guard needs is intercepted: with interrupts, NMIs, exceptions, I/O and the control
- * registers Linux has the processor for itself.
+ * Only what the guard needs is intercepted: with interrupts, NMIs, exceptions and the control
+ * registers Linux has the processor for itself. Ports are the image's matter (hv/io.c).
  */
 static void fill_control(struct vmcb_control_area *control, const struct guard_memory *memory)
 {
@@ -114,10 +116,12 @@ static void fill_control(struct vmcb_control_area *control, const struct guard_m
 	for (i = 0; i < ARRAY_SIZE(intercepts); i++)
 		intercept(control, intercepts[i]);
 	control->msrpm_base_pa = memory->msrpm;
-	/* No I/O is intercepted, but the address must be one (APM 15.5.1). */
-	control->iopm_base_pa = memory->physical;
+	control->iopm_base_pa = memory->iopm;
 	control->asid = GUEST_ASID;
 	control->misc_ctl = SVM_MISC_ENABLE_NP;
+	/* All CPUs have the same ASID, so a broadcast reaches all of them. */
+	if (cpuid_ebx(CPUID_ADDRESSES) & CPUID_INVLPGB)
+		control->misc_ctl |= MISC_ENABLE_INVLPGB;
 	control->nested_cr3 = memory->nested_cr3;
 }
 

@@ -37,6 +37,9 @@
 
 /* Lengths of instructions, for processors that do not report the next RIP. */
 #define VMMCALL_LENGTH		3
+#define STGI_LENGTH		3
+#define INVD_LENGTH		2
+#define MSR_LENGTH		2	/* of RDMSR and WRMSR */
 #define HLT_LENGTH		1
 #define ICEBP_LENGTH		1
 #define MONITOR_LENGTH		3	/* also of MWAIT, MONITORX and MWAITX */

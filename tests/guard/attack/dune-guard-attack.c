@@ -4,11 +4,15 @@
  * /sys/kernel/debug/dune-guard-attack: a word, and up to three numbers. Reading the file then gives
  * what the attack found: an error, and a number. tests/guard/sealed.c has the commands' meaning.
  */
+#include <linux/acpi.h>
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
 #include <linux/io.h>
+#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/reboot.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -115,7 +119,7 @@ static long access(int way, u64 physical, bool write, u64 value)
 	}
 	word = address + (physical & ~PAGE_MASK);
 	if (write)
-		err = copy_from_kernel_nofault(&found, word, 8) ?: 0;
+		err = copy_from_kernel_nofault(&found, word, 8);
 	if (write)
 		asm volatile("1: mov %[value], %[word]\n"
 			     "2:\n" _ASM_EXTABLE(1b, 2b)
@@ -131,8 +135,8 @@ static long access(int way, u64 physical, bool write, u64 value)
 }
 
 /*
- * Looks for pages of @size bytes at @physical that do not read as zeros, and, with @write, that are
- * not zeros after they were filled with ones. found: their number.
+ * Counts the pages in these @size bytes that do not read as zeros; with @write, after ones were
+ * written to them. found: their number.
  */
 static long scan(u64 physical, u64 size, bool write)
 {
@@ -152,16 +156,16 @@ static long scan(u64 physical, u64 size, bool write)
 	return 0;
 }
 
-/* Fills one page by the instructions that the kernel itself uses: REP STOS, and a push. */
+/* Writes to one page by REP STOS, LOCK XADD, POP and BTS. */
 static long fill(u64 physical)
 {
 	void *page = phys_to_virt(physical & PAGE_MASK);
-	u64 *word = page + 64, i;
+	u64 *word = page + 64, i, addend = 1;
 	unsigned long count = 512;
 
 	asm volatile("rep stosq" : "+D" (page), "+c" (count) : "a" (~0ULL) : "memory");
 	asm volatile("lock xaddq %1, %0; push %2; pop %0; btsq $3, %0"
-		     : "+m" (*word) : "r" (1ULL), "r" (5ULL) : "memory", "cc");
+		     : "+m" (*word), "+r" (addend) : "r" (5ULL) : "memory", "cc");
 	page = phys_to_virt(physical & PAGE_MASK);
 	found = 0;
 	for (i = 0; i < 512; i++)
@@ -263,6 +267,56 @@ static long instruction(u64 which, u64 rax, u64 rcx)
 	return err;
 }
 
+/* Ways to write the register of sleep. */
+enum { SLEEP_WORD, SLEEP_BYTE, SLEEP_LONG, SLEEP_STRING };
+
+/*
+ * Writes @type as SLP_TYP, with SLP_EN, to PM1a_CNT, and then what it was. found: the register's
+ * value in between.
+ */
+static long sleep(u64 way, u64 type)
+{
+	u16 port = acpi_gbl_FADT.xpm1a_control_block.address, was = inw(port);
+	u32 value = (was & ~0x3c00) | type << 10 | 1 << 13;
+	const void *from = &value;
+	long err = 0;
+
+	switch (way) {
+	case SLEEP_WORD:
+		outw(value, port);
+		break;
+	case SLEEP_BYTE:
+		outb(value >> 8, port + 1);
+		break;
+	case SLEEP_LONG:
+		outl(value, port);
+		break;
+	default:
+		err = -EFAULT;
+		asm volatile("1: outsw\n\t"
+			     "xor %[err], %[err]\n"
+			     "2:\n"
+			     _ASM_EXTABLE(1b, 2b)
+			     : [err] "+r" (err), "+S" (from) : "d" (port) : "memory", "cc");
+	}
+	found = inw(port);
+	outw(was, port);
+	return err;
+}
+
+/* Reads a port by 1, 2 and 4 bytes, with RAX full of ones. found: RAX, XORed with what was read. */
+static long in_port(u16 port, u64 size)
+{
+	found = ~0ULL;
+	if (size == 1)
+		asm volatile("inb %w1, %b0" : "+a" (found) : "d" (port));
+	else if (size == 2)
+		asm volatile("inw %w1, %w0" : "+a" (found) : "d" (port));
+	else
+		asm volatile("inl %w1, %k0" : "+a" (found) : "d" (port));
+	return 0;
+}
+
 /* VMMCALL with this RAX, and a pattern of arguments. found: RAX. */
 static long call(u64 rax, u64 b, u64 c)
 {
@@ -273,6 +327,50 @@ static long call(u64 rax, u64 b, u64 c)
 	err = TRY("vmmcall", rax, b, c);
 	local_irq_restore(flags);
 	return err;
+}
+
+/*
+ * Makes this CPU leave the guard, as the guard's own module does, which does not learn of it.
+ * found: the answer.
+ */
+static long leave(void)
+{
+	static u16 ds, es;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	asm volatile("mov %%ds, %[ds]; mov %%es, %[es]\n\t"
+		     "push %%rbp\n\t"
+		     "vmmcall\n\t"
+		     "pop %%rbp\n\t"
+		     "test %%rax, %%rax; jnz 1f\n\t"
+		     "mov %[ds], %%ds; mov %[es], %%es\n\t"
+		     "stgi\n"
+		     "1:"
+		     : "=a" (found), [ds] "+m" (ds), [es] "+m" (es) : "a" (GUARD_CALL + 1)
+		     : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+		       "r14", "r15", "memory", "cc");
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* Calls the guard's reboot notifier alone, as if the computer went down. */
+static long reboot_notifier(void)
+{
+	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	unsigned long (*look_up)(const char *name);
+	notifier_fn_t notifier;
+	long err = register_kprobe(&probe);
+
+	if (err)
+		return err;
+	look_up = (void *)probe.addr;
+	unregister_kprobe(&probe);
+	notifier = (void *)look_up("dune_guard:reboot_event");
+	if (!notifier)
+		return -ENOENT;
+	notifier(NULL, SYS_RESTART, NULL);
+	return 0;
 }
 
 /* All numbers up to @count, except for stop and seal, with arguments of all kinds. */
@@ -341,6 +439,18 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return instruction(a, b, c);
 	if (!strcmp(word, "call"))
 		return call(a, b, c);
+	if (!strcmp(word, "leave"))
+		return leave();
+	if (!strcmp(word, "reboot"))
+		return reboot_notifier();
+	if (!strcmp(word, "sleep"))
+		return sleep(a, b);
+	if (!strcmp(word, "in"))
+		return in_port(a, b);
+	if (!strcmp(word, "out"))
+		outb(b, a);
+	if (!strcmp(word, "out"))
+		return 0;
 	if (!strcmp(word, "cost"))
 		return cost(a);
 	if (!strcmp(word, "calls"))

@@ -227,9 +227,11 @@ static void rank_counts(struct world *w, int activation)
 	for (int cpu = 0; cpu < CPUS; cpu++) {
 		struct pending *p = &w->pending[cpu];
 
-		if (p->kind == CLAIM && p->claim.activation == activation)
-			p->claim.word = with_count(p->claim.word, rank(all, count,
-								      word_count(p->claim.word)));
+		if (p->kind == CLAIM && p->claim.activation == activation) {
+			u64 ranked = rank(all, count, word_count(p->claim.word));
+
+			p->claim.word = with_count(p->claim.word, ranked);
+		}
 	}
 	*word = with_count(*word, rank(all, count, all[0]));
 }

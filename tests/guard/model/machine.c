@@ -135,7 +135,9 @@ static void views_changed(struct world *w)
 	cache(w);
 }
 
-/* M is entered: was it right to do so, by what the module and the kernel really did? */
+/*
+ * M is entered. Reports a violation if what the module and the kernel really did does not allow it.
+ */
 static void enter_m(struct handler *h, u32 index)
 {
 	struct world *w = h->w;
@@ -177,12 +179,16 @@ static void enter_m(struct handler *h, u32 index)
 			      (ghost->cause == CAUSE_FAULT && rip == m->text + FIXUP));
 		u8 need = h->crossing == BORDER_IN_RTI ? ALL :
 			  config.class == CLASS_S ? ALL & ~RESULT : CALLEE_SAVED;
+		bool was_call = ghost->state == CALLING;
+		bool is_ret = h->crossing == BORDER_IN_RET;
+		bool has_fixup = h->fixup != NO_FIXUP;
+		bool is_at_fixup = rip == m->text + FIXUP;
 
 		if (ghost->state != CALLING && ghost->state != STOPPED)
 			violate(w, "double", "activation %u was not out", index);
 		if (ghost->module != h->module)
 			violate(w, "entry", "the activation is another module's");
-		if ((ghost->state == CALLING) != (h->crossing == BORDER_IN_RET))
+		if (was_call != is_ret)
 			violate(w, "entry", "a call is resumed like an interrupt, or vice versa");
 		if (!moved && (rip != ghost->back.rip || rsp != ghost->back.rsp))
 			violate(w, "entry", "the kernel did not return to the recorded place");
@@ -191,7 +197,7 @@ static void enter_m(struct handler *h, u32 index)
 			violate(w, "entry", "M continues elsewhere than where it left");
 		if (need & ~h->own)
 			violate(w, "own", "M finds the kernel's values in its registers");
-		if (moved && (rip == m->text + FIXUP) != (h->fixup != NO_FIXUP))
+		if (moved && is_at_fixup != has_fixup)
 			violate(w, "own", "the register that the fixup names is not set");
 	}
 	*ghost = (struct ghost){ .state = INSIDE, .module = h->module };
@@ -642,8 +648,10 @@ void world_init(struct world *w)
 			if (w->registrations[module].state == config.from)
 				break;
 			call.call = calls[i];
-			if (calls[i] == EVENT_SEAL)
-				w->was_begun[module] = w->registrations[module].begun = 1;
+			if (calls[i] == EVENT_SEAL) {
+				w->was_begun[module] = 1;
+				w->registrations[module].begun = 1;
+			}
 			world_apply(w, &call, NULL);
 		}
 	}

@@ -76,7 +76,7 @@ void print_event(const struct world *w, const struct event *e, FILE *log)
 		break;
 	case COMMIT:
 		fprintf(log, pending->kind == CLAIM ? "takes the activation\n" :
-			"sends its acknowledgement\n");
+			"sends its acknowledgment\n");
 		break;
 	case FLUSH:
 		fprintf(log, "flushes, to acknowledge to module %d\n", e->module);

@@ -139,7 +139,7 @@ extern struct config config;
 enum event_kind {
 	FETCH,		/* K fetches from the text: the first half of a border-in */
 	COMMIT,		/* the second half of what the CPU has begun */
-	FLUSH,		/* the first half of an acknowledgement */
+	FLUSH,		/* the first half of an acknowledgment */
 	LEAVE,		/* M is left */
 	WRITE,		/* K writes to the text, by an entry of the TLB */
 	DMA,		/* a device does */

@@ -23,11 +23,20 @@ const REFUSED: u8 = 1;
 const STATES: [&str; 3] = ["off", "launched", "sealed"];
 
 /// By the index of `dune_guard_status.exits`.
-const EXITS: [&str; 8] =
-    ["vmmcall", "msr-read", "msr-write", "svm-instruction", "invd", "memory", "step", "init"];
+const EXITS: [&str; 9] = [
+    "vmmcall",
+    "msr-read",
+    "msr-write",
+    "svm-instruction",
+    "invd",
+    "memory",
+    "step",
+    "init",
+    "port",
+];
 
 /// By `dune_guard_entry.kind`: a word for --json, what happened, and what the value is.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 8] = [
     ("msr-read", "a read of a register was refused: MSR"),
     ("msr-write", "a write of a register was refused: MSR"),
     ("svm-instruction", "an instruction of SVM's was refused: exit code"),
@@ -35,6 +44,7 @@ const KINDS: [(&str, &str); 7] = [
     ("no-memory", "an access where neither memory nor a device is: physical address"),
     ("call", "a VMMCALL was refused: number"),
     ("init", "the CPU got INIT, and is parked: value"),
+    ("port", "an access to a port of sleep or reset was refused: port"),
 ];
 
 #[repr(C)]
@@ -247,7 +257,7 @@ mod tests {
     fn requests_are_those_of_the_header() {
         assert_eq!(CHECK, 0x80c8_6700);
         assert_eq!(STOP, 0x80c8_6703);
-        assert_eq!(GET_STATUS, 0x8060_6704);
+        assert_eq!(GET_STATUS, 0x8068_6704);
         assert_eq!(GET_LOG, 0xc020_6705);
     }
 

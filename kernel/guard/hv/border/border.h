@@ -71,7 +71,7 @@ u8 border_out(struct border *border, const struct border_exit *exit);
 void border_publish(struct border *border, u32 activation);
 
 /*
- * The first half of an acknowledgement. Sets the generation for EVENT_ACK, which is sent when the
+ * The first half of an acknowledgment. Sets the generation for EVENT_ACK, which is sent when the
  * actions have been carried out. Returns 0 if this CPU is in M: it first has to leave it.
  */
 int border_flush(struct border *border, u32 *generation);

@@ -4,10 +4,10 @@
  *
  * Its frames are first frozen in all views. Every CPU and the IOMMU then acknowledge that they
  * have flushed what they cached of the views before. Only then the content is hashed, and only
- * then M can execute it. Without all acknowledgements there is no privilege. A revocation goes
+ * then M can execute it. Without all acknowledgments there is no privilege. A revocation goes
  * the same way: M loses the frames, all acknowledge, and only then the kernel gets them back.
  *
- * An acknowledgement carries the generation of the flush, which was read before the flush: one
+ * An acknowledgment carries the generation of the flush, which was read before the flush: one
  * that belongs to an earlier freeze does not count.
  *
  * A registration has a lock, which is held for registration_step() and until its actions were
@@ -40,7 +40,7 @@ enum registration_state {
 
 /* Bits of "awaited": one for each CPU, and one for the IOMMU, if the guard has it. */
 #define AWAIT_CPU(n)	(1ull << (n))
-#define AWAIT_IOMMU	(1ull << 63)
+#define AWAIT_IOMMU	AWAIT_CPU(63)
 
 struct border_registration {
 	u8 state;
