@@ -335,19 +335,21 @@ static long call(u64 rax, u64 b, u64 c)
  */
 static long leave(void)
 {
+	static u64 rbp;
 	static u16 ds, es;
 	unsigned long flags;
 
 	local_irq_save(flags);
 	asm volatile("mov %%ds, %[ds]; mov %%es, %[es]\n\t"
-		     "push %%rbp\n\t"
+		     "mov %%rbp, %[rbp]\n\t"
 		     "vmmcall\n\t"
-		     "pop %%rbp\n\t"
+		     "mov %[rbp], %%rbp\n\t"
 		     "test %%rax, %%rax; jnz 1f\n\t"
 		     "mov %[ds], %%ds; mov %[es], %%es\n\t"
 		     "stgi\n"
 		     "1:"
-		     : "=a" (found), [ds] "+m" (ds), [es] "+m" (es) : "a" (GUARD_CALL + 1)
+		     : "=a" (found), [rbp] "+m" (rbp), [ds] "+m" (ds), [es] "+m" (es)
+		     : "a" (GUARD_CALL + 1)
 		     : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
 		       "r14", "r15", "memory", "cc");
 	local_irq_restore(flags);
@@ -447,10 +449,10 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return sleep(a, b);
 	if (!strcmp(word, "in"))
 		return in_port(a, b);
-	if (!strcmp(word, "out"))
+	if (!strcmp(word, "out")) {
 		outb(b, a);
-	if (!strcmp(word, "out"))
 		return 0;
+	}
 	if (!strcmp(word, "cost"))
 		return cost(a);
 	if (!strcmp(word, "calls"))
