@@ -21,7 +21,11 @@
 #define CR4_CET		BIT(23)
 #define S_CET		0x6a2
 #define INT_SSP_TABLE	0x6a8
-#define CPUID_V_SPEC_CTRL	BIT(20)		/* in EDX of CPUID_SVM */
+/* In EDX of CPUID_SVM. */
+#define CPUID_V_SPEC_CTRL	BIT(20)
+#define CPUID_INVLPGB_ENABLE	BIT(24)
+
+#define MISC_INVLPGB_ENABLE	BIT_ULL(7)	/* in misc_ctl (APM appendix B) */
 
 /* switch.S has these. */
 static_assert(offsetof(struct vmcb_save_area, rflags) == 0x170);
@@ -117,6 +121,12 @@ static void fill_control(struct vmcb_control_area *control, const struct guard_m
 	control->iopm_base_pa = memory->iopm;
 	control->asid = GUEST_ASID;
 	control->misc_ctl = SVM_MISC_ENABLE_NP;
+	/*
+	 * Else INVLPGB and TLBSYNC raise #UD in a guest. The processor puts the guest's ASID in the
+	 * place of the one that INVLPGB names (APM vol. 3, INVLPGB), and all CPUs have the same one.
+	 */
+	if (cpuid_edx(CPUID_SVM) & CPUID_INVLPGB_ENABLE)
+		control->misc_ctl |= MISC_INVLPGB_ENABLE;
 	control->nested_cr3 = memory->nested_cr3;
 }
 
