@@ -65,7 +65,8 @@ bool hv_call(struct hv_cpu *cpu)
 		hv_inject(cpu, VECTOR_UD, false);
 		return true;
 	}
-	hv_skip(cpu, VMMCALL_LENGTH);
+	/* The guard's own module has no prefixes there. */
+	hv_skip_to(cpu, vmcb->control.next_rip ?: vmcb->save.rip + VMMCALL_LENGTH);
 	switch (number) {
 	case HV_CALL_NOTHING:
 		break;
