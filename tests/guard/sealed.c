@@ -153,6 +153,11 @@ static void msrs(bool sealed)
 		ok(attack("flip", 0x1b, 0x1000, 0) == -EIO && !found, "the APIC cannot be moved");
 		is(attack("flip", 0x1b, 0, 0), 0, "the APIC's base may be written as it is");
 	}
+	/* Of HWCR, Linux changes the boost (25) and a counter (30); bit 0 locks SMM. */
+	is(attack("flip", 0xc0010015, 1UL << 25 | 1UL << 30, 0), 0,
+	   "HWCR: the boost may be changed");
+	if (sealed)
+		is(attack("flip", 0xc0010015, 1UL << 25 | 1, 0), -EIO, "but not SMMLOCK with it");
 	/* The guard carries this write out, and gets #GP itself. */
 	is(attack("msr", 0x6e1, 1UL << 32, 0), -EIO, "a register that the processor lacks");
 	/* Outside of the permission map: each access exits. */
@@ -166,6 +171,22 @@ static void msrs(bool sealed)
 	ok(!attack("msr", 0xc0010117, 0x100000, 0) && !found,
 	   "VM_HSAVE_PA ignores writes, and reads as 0");
 	ok(attack("msr", 0xc0010114, 0x10, 0) == -EIO, "VM_CR cannot be written");
+}
+
+/* Of VM_HSAVE_PA, the guard executes the read; of EFER, the processor does. */
+static void debugging(void)
+{
+	static const unsigned int read[] = { 0xc0000080, 0xc0010117 };
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		attack("trap", read[i], 0, 0);
+		is(found, 0x1345, "single steps over a read of register %x (%llx)", read[i],
+		   found);
+		attack("trap", read[i], 1, 0);
+		is(found, 0x13, "breakpoints on the read and the next instruction (%llx)", found);
+	}
+	is(attack("prefixes", 0xc0010117, 0, 0), 0, "WRMSR and RDMSR with prefixes");
 }
 
 static void svm(const struct dune_guard_status *guard)
@@ -356,6 +377,7 @@ int main(void)
 	memory(&guard, false);
 	msrs(false);
 	svm(&guard);
+	debugging();
 	ports(fd, false);
 
 	seal(fd);
@@ -369,6 +391,7 @@ int main(void)
 	not_free(&guard);
 	svm(&guard);
 	msrs(true);
+	debugging();
 	ports(fd, true);
 	sealed_state(fd);
 	log_of_attacks(fd);

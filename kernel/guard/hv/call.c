@@ -64,7 +64,8 @@ bool hv_call(struct hv_cpu *cpu)
 		hv_inject(cpu, X86_TRAP_UD, false);
 		return true;
 	}
-	hv_skip(cpu, VMMCALL_LENGTH);
+	/* The guard's own module has no prefixes there. */
+	hv_skip_to(cpu, vmcb->control.next_rip ?: vmcb->save.rip + VMMCALL_LENGTH);
 	switch (number) {
 	case HV_CALL_NOTHING:
 		break;

@@ -12,8 +12,8 @@
  * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over the
  * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
  * VMMCALLs; memory.c hides the guard's memory. What these have in common is in guest.c (injecting,
- * skipping), log.c and fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless
- * another is named.
+ * skipping), fetch.c (the length of an instruction), log.c and fault.S. APM is the AMD64
+ * Architecture Programmer's Manual, vol. 2 unless another is named.
  *
  * The loader includes this header, too: it is the whole contract between the two.
  */
@@ -164,6 +164,8 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @step_cr3:	the same, but for the block: there it leads to @sink, and is writable. A CPU has it
  *		only while it @steps, so that no other CPU's TLB gets such an entry
  * @sink:	the page to which dropped writes go
+ * @window:	an address in the image's address space at which the image maps pages of the guest
+ * @window_entry: its entry in the image's page table
  */
 struct hv_config {
 	u64 efer;
@@ -183,6 +185,8 @@ struct hv_config {
 	u64 nested_cr3;
 	u64 step_cr3;
 	u64 *sink;
+	u64 *window_entry;
+	u64 window;
 };
 
 /**
@@ -216,6 +220,11 @@ static inline struct vmcb *hv_vmcb(struct hv_cpu *cpu)
 	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE);
 }
 
+static inline bool hv_is_guards(u64 physical)
+{
+	return physical - hv_config.memory < hv_config.memory_size;
+}
+
 /* guest.c */
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error);
 void hv_skip(struct hv_cpu *cpu, unsigned int length);
@@ -242,6 +251,9 @@ void hv_io(struct hv_cpu *cpu);
 void hv_leave(struct hv_cpu *cpu, s64 result);
 /* Returns whether the CPU stays in the guard. */
 bool hv_call(struct hv_cpu *cpu);
+
+/* fetch.c */
+u32 hv_prefixes(struct hv_cpu *cpu);
 
 /* memory.c */
 void hv_memory_hide(struct hv_cpu *cpu);

@@ -140,11 +140,6 @@ void hv_memory_stepped(struct hv_cpu *cpu)
 		hv_inject(cpu, X86_TRAP_DB, false);
 }
 
-static bool is_guards(u64 address)
-{
-	return address - hv_config.memory < hv_config.memory_size;
-}
-
 /*
  * A nested page fault. EXITINFO2 is the address (APM 15.25.6). The delivery of an event that faults
  * means that the guest has its stack or its tables in the guard's memory: it can only fail.
@@ -157,7 +152,7 @@ void hv_memory_fault(struct hv_cpu *cpu)
 	cpu->counts[HV_COUNT_MEMORY]++;
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
-	if (is_guards(address) && control->exit_info_1 & SVM_NPF_WRITE &&
+	if (hv_is_guards(address) && control->exit_info_1 & SVM_NPF_WRITE &&
 	    !(control->exit_info_1 & SVM_NPF_TABLE)) {
 		hv_log(cpu, HV_LOG_WRITE, address);
 		step_begin(cpu);

@@ -13,7 +13,16 @@
 #include "guard/hv/hv.h"
 #include "x86/registers.h"
 
-#define APIC_BASE_ADDRESS	(~0xfffULL)
+/* Older headers lack these bits of HWCR: no boost; CPUID faults in ring 3. */
+#define HWCR_CPB_DIS		BIT_ULL(25)
+#define HWCR_CPUID_USER_DIS	BIT_ULL(35)
+
+/*
+ * The bits that may change once sealed: the local APIC's mode, but not its place; and of HWCR,
+ * whose others lock or move things, those that Linux writes.
+ */
+#define APIC_BASE_MAY_CHANGE	0xfffULL
+#define HWCR_MAY_CHANGE		(HWCR_CPB_DIS | MSR_K7_HWCR_IRPERF_EN | HWCR_CPUID_USER_DIS)
 
 struct msr_range {
 	u32 first, last;
@@ -27,6 +36,7 @@ static const struct msr_range allowed[] = {
 	{ 0x10, 0x10 },			/* TSC */
 	{ 0x3b, 0x3b },			/* TSC_ADJUST */
 	{ 0x48, 0x49 },			/* SPEC_CTRL, PRED_CMD */
+	{ 0xe1, 0xe1 },			/* UMWAIT_CONTROL */
 	{ 0xe7, 0xe8 },			/* MPERF, APERF */
 	{ 0x10b, 0x10b },		/* FLUSH_CMD */
 	{ 0x174, 0x176 },		/* SYSENTER */
@@ -113,17 +123,27 @@ static bool is_machine_check(u32 msr)
 	return msr >= 0xc0002000 && msr <= 0xc0002fff;
 }
 
+/* Whether a write that exits is carried out once the guard is sealed. */
+static bool is_harmless(u32 msr, u64 value)
+{
+	u64 old, may_change;
+
+	switch (msr) {
+	case MSR_IA32_APICBASE:
+		may_change = APIC_BASE_MAY_CHANGE;
+		break;
+	case MSR_K7_HWCR:
+		may_change = HWCR_MAY_CHANGE;
+		break;
+	default:
+		return is_machine_check(msr);
+	}
+	return hv_rdmsr(msr, &old) && !((value ^ old) & ~may_change);
+}
+
 static bool write_other(u32 msr, u64 value)
 {
-	u64 old;
-
-	if (hv_sealed && !is_machine_check(msr)) {
-		/* The local APIC may change its mode, but not its place. */
-		if (msr != MSR_IA32_APICBASE || !hv_rdmsr(msr, &old) ||
-		    (value ^ old) & APIC_BASE_ADDRESS)
-			return false;
-	}
-	return hv_wrmsr(msr, value);
+	return (!hv_sealed || is_harmless(msr, value)) && hv_wrmsr(msr, value);
 }
 
 void hv_msr_write(struct hv_cpu *cpu)

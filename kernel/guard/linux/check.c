@@ -4,6 +4,7 @@
 #include <linux/moduleparam.h>
 #include <linux/smp.h>
 #include <asm/cpufeature.h>
+#include <asm/hypervisor.h>
 #include <asm/msr-index.h>
 #include <asm/processor.h>
 
@@ -57,6 +58,13 @@ static int check_processor(struct dune_guard_answer *answer)
 
 static int check_kernel(struct dune_guard_answer *answer)
 {
+	/*
+	 * The guard would get the VMMCALLs of such a kernel, and it gives none to the hypervisor
+	 * beneath; nor may registers that name memory to that hypervisor be written once sealed.
+	 */
+	if (!hypervisor_is_type(X86_HYPER_NATIVE))
+		return guard_refuse(answer, -EOPNOTSUPP,
+				    "the kernel makes calls to the hypervisor beneath it: boot with nopv");
 	if (boot_cpu_has(X86_FEATURE_LA57) && native_read_cr4() & X86_CR4_LA57)
 		return guard_refuse(answer, -EOPNOTSUPP,
 				    "the kernel uses page tables of five levels: boot with no5lvl");

@@ -7,6 +7,7 @@
  * The nested page table maps every physical address to itself, as far as memory and devices reach:
  * by pages of 1 GB, or of 2 MB where the processor has no larger ones and around the block.
  */
+#include <linux/acpi.h>
 #include <linux/cpumask.h>
 #include <linux/gfp.h>
 #include <linux/io.h>
@@ -85,13 +86,16 @@ static unsigned int index_of(u64 address, unsigned int shift)
 	return address >> shift & (ENTRIES - 1);
 }
 
-static void map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
+/* Returns the entry for @address. */
+static u64 *map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
 {
 	u64 *table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_TABLE);
 
 	table = next_table(builder, &table[index_of(address, GB_SHIFT)], HV_TABLE);
 	table = next_table(builder, &table[index_of(address, LARGE_SHIFT)], HV_TABLE);
-	table[index_of(address, PAGE_SHIFT)] = entry;
+	table += index_of(address, PAGE_SHIFT);
+	*table = entry;
+	return table;
 }
 
 /*
@@ -119,10 +123,16 @@ static u64 highest_address(void)
 	u64 end = 1ULL << 32;
 	struct resource *resource;
 
-	/* Firmware reserves addresses at which nothing is, far above all else. */
+	/*
+	 * Firmware reserves addresses at which nothing is, far above all else; but in other
+	 * reserved places Linux has found devices. The list's lock is Linux's own: memory and
+	 * bridges come and go under this one.
+	 */
+	acpi_scan_lock_acquire();
 	for (resource = iomem_resource.child; resource; resource = resource->sibling)
-		if (!resource->name || strcmp(resource->name, "Reserved"))
+		if (!resource->name || strcmp(resource->name, "Reserved") || resource->child)
 			end = max_t(u64, end, resource->end + 1);
+	acpi_scan_lock_release();
 	return end;
 }
 
@@ -220,6 +230,8 @@ static void build(struct builder *builder)
 	root = take(builder, 1);
 	memory->cr3 = physical(memory, root);
 	map_image(builder, root);
+	config->window = (u64)memory->block + builder->size;
+	config->window_entry = map_image_page(builder, root, config->window, 0);
 	root = take(builder, 1);
 	memory->nested_cr3 = physical(memory, root);
 	config->memory_pdes = map_guest(builder, root);

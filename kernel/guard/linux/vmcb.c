@@ -19,11 +19,11 @@
 /* The ASID of the only guest; the host has 0 (APM 15.16). */
 #define GUEST_ASID	1
 
-#define CPUID_V_SPEC_CTRL	BIT(20)		/* in EDX of CPUID_SVM */
+/* In EDX of CPUID_SVM. */
+#define CPUID_V_SPEC_CTRL	BIT(20)
+#define CPUID_INVLPGB_ENABLE	BIT(24)
 
-#define CPUID_ADDRESSES		0x80000008
-#define CPUID_INVLPGB		BIT(3)		/* in EBX of CPUID_ADDRESSES */
-#define MISC_ENABLE_INVLPGB	BIT_ULL(7)	/* also TLBSYNC, in the guest (APM appendix B) */
+#define MISC_INVLPGB_ENABLE	BIT_ULL(7)	/* in misc_ctl (APM appendix B) */
 
 /* switch.S has these. */
 static_assert(offsetof(struct vmcb_save_area, rflags) == 0x170);
@@ -119,9 +119,13 @@ static void fill_control(struct vmcb_control_area *control, const struct guard_m
 	control->iopm_base_pa = memory->iopm;
 	control->asid = GUEST_ASID;
 	control->misc_ctl = SVM_MISC_ENABLE_NP;
-	/* All CPUs have the same ASID, so a broadcast reaches all of them. */
-	if (cpuid_ebx(CPUID_ADDRESSES) & CPUID_INVLPGB)
-		control->misc_ctl |= MISC_ENABLE_INVLPGB;
+	/*
+	 * Else INVLPGB and TLBSYNC raise #UD in a guest. The processor puts the guest's ASID in
+	 * the place of the one that INVLPGB names (APM vol. 3, INVLPGB), and all CPUs have the
+	 * same one.
+	 */
+	if (cpuid_edx(CPUID_SVM) & CPUID_INVLPGB_ENABLE)
+		control->misc_ctl |= MISC_INVLPGB_ENABLE;
 	control->nested_cr3 = memory->nested_cr3;
 }
 

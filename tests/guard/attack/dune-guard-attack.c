@@ -7,11 +7,14 @@
 #include <linux/acpi.h>
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
+#include <linux/hw_breakpoint.h>
 #include <linux/io.h>
+#include <linux/kdebug.h>
 #include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/perf_event.h>
 #include <linux/reboot.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
@@ -206,6 +209,112 @@ static long cross(u64 physical)
 	return fault ? -EFAULT : 0;
 }
 
+extern const u8 trap_code[];
+
+/* Where the traps of trap() were, from trap_code on, one digit each. */
+static bool traps_wanted;
+
+static void add_trap(const struct pt_regs *regs)
+{
+	found = found << 4 | ((regs->ip - (unsigned long)trap_code) & 0xf);
+}
+
+static int on_step(struct notifier_block *block, unsigned long event, void *data)
+{
+	if (event != DIE_DEBUG || !traps_wanted)
+		return NOTIFY_DONE;
+	add_trap(((struct die_args *)data)->regs);
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block step_block = { .notifier_call = on_step };
+
+static void on_breakpoint(struct perf_event *event, struct perf_sample_data *data,
+			  struct pt_regs *regs)
+{
+	if (traps_wanted)
+		add_trap(regs);
+}
+
+/* A breakpoint on an instruction after trap_code, on all CPUs. */
+static struct perf_event * __percpu *set_breakpoint(int offset)
+{
+	struct perf_event_attr attr;
+
+	hw_breakpoint_init(&attr);
+	attr.bp_addr = (unsigned long)trap_code + offset;
+	attr.bp_len = sizeof(long);
+	attr.bp_type = HW_BREAKPOINT_X;
+	return register_wide_hw_breakpoint(&attr, on_breakpoint, NULL);
+}
+
+/*
+ * NOP, RDMSR, NOP and POPF, with @flag set in RFLAGS until POPF. Out of line, so that the label is
+ * there once.
+ */
+static noinline void execute_traps(u32 msr, u64 flag)
+{
+	u64 a, d;
+
+	asm volatile("pushf\n\t"
+		     "pushf\n\t"
+		     "or %[flag], (%%rsp)\n\t"
+		     "popf\n"
+		     "trap_code: nop\n\t"
+		     "rdmsr\n\t"
+		     "nop\n\t"
+		     "popf\n"
+		     : "=a" (a), "=d" (d) : "c" (msr), [flag] "r" (flag) : "memory", "cc");
+}
+
+/*
+ * Reads @msr by single steps, or, with @breakpoints, with a breakpoint on RDMSR and one on the next
+ * NOP. found: where traps were: 0 is the first NOP, 1 RDMSR, 3 the second NOP, 4 POPF, 5 its end.
+ */
+static long trap(u64 msr, u64 breakpoints)
+{
+	struct perf_event * __percpu *events[2];
+	unsigned long flags;
+	long err = 0;
+	int i;
+
+	for (i = 0; breakpoints && i < 2; i++) {
+		events[i] = set_breakpoint(1 + 2 * i);
+		if (IS_ERR((void __force *)events[i]))
+			return PTR_ERR((void __force *)events[i]);
+	}
+	err = register_die_notifier(&step_block);
+	local_irq_save(flags);
+	WRITE_ONCE(traps_wanted, true);
+	execute_traps(msr, breakpoints ? 0 : X86_EFLAGS_TF);
+	WRITE_ONCE(traps_wanted, false);
+	local_irq_restore(flags);
+	unregister_die_notifier(&step_block);
+	for (i = 0; breakpoints && i < 2; i++)
+		unregister_wide_hw_breakpoint(events[i]);
+	return err;
+}
+
+/*
+ * Executes an instruction of bytes and then SAR of CL by 1. Whoever continues after the first two
+ * bytes executes others, of which none changes CL. Returns whether CL was changed.
+ */
+#define AND_THEN_SAR(bytes, msr) ({						\
+	u64 a_ = 0, c_ = (msr), d_ = 0;						\
+										\
+	asm volatile(".byte " bytes "; sar $1, %%cl"				\
+		     : "+a" (a_), "+c" (c_), "+d" (d_) : : "memory", "cc");	\
+	(u8)c_ == (u8)((s8)(msr) >> 1);						\
+})
+
+/* WRMSR with a prefix, as Linux has it (asm/msr.h, wrmsrns()), and RDMSR with three. */
+static long prefixes(u32 msr)
+{
+	bool write = AND_THEN_SAR("0x3e, 0x0f, 0x30", msr);
+
+	return write && AND_THEN_SAR("0x66, 0x3e, 0x48, 0x0f, 0x32", msr) ? 0 : -EFAULT;
+}
+
 static long write_msr(u32 msr, u64 value)
 {
 	long err = wrmsrq_safe(msr, value);
@@ -348,7 +457,7 @@ static long leave(void)
 		     "mov %[ds], %%ds; mov %[es], %%es\n\t"
 		     "stgi\n"
 		     "1:"
-		     : "=a" (found), [rbp] "+m" (rbp), [ds] "+m" (ds), [es] "+m" (es)
+		     : "=a" (found), [ds] "+m" (ds), [es] "+m" (es), [rbp] "+m" (rbp)
 		     : "a" (GUARD_CALL + 1)
 		     : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
 		       "r14", "r15", "memory", "cc");
@@ -433,6 +542,10 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return fill(a);
 	if (!strcmp(word, "cross"))
 		return cross(a);
+	if (!strcmp(word, "trap"))
+		return trap(a, b);
+	if (!strcmp(word, "prefixes"))
+		return prefixes(a);
 	if (!strcmp(word, "msr"))
 		return write_msr(a, b);
 	if (!strcmp(word, "flip"))
