@@ -74,7 +74,9 @@ dune_forward_tf_call_\vendor:
  * The same for a process without a host half (alone/calls.c chooses them), where the module can
  * answer that a signal comes before the call (struct dune_signal in <linux/dune.h>).
  *
- * A call of the library's own is then made in any case. The program's is not: the result is
+ * A system call of the library's own is then made in any case; where a forged frame says that it
+ * was not made either, the next hypercall must not find that. What the module does itself is never
+ * made again. The program's call is not made: the result is
  * DUNE_AGAIN, and dune_is_again() tells it from a result of that value. A call that the kernel
  * would continue by restart_syscall() is not made again, as in host/loop.c.
  */
@@ -95,11 +97,17 @@ dune_alone_call_\vendor:
 	SIGNAL_COMES_FIRST 1f
 	ret
 1:	movl	$0, RUN_AGAIN(%rcx)
+	movq	%r11, %rcx
+	shrq	$32, %rcx
+	cmpl	$(HOSTCALL_NOW >> 32), %ecx
+	ja	2f
 	movl	%r11d, %eax
 	movq	$HOSTCALL_NOW, %rcx
 	orq	%rcx, %rax
 	\hypercall
-	ret
+	movq	%gs:T_RUN, %rcx
+	movl	$0, RUN_AGAIN(%rcx)
+2:	ret
 
 	.globl	dune_alone_forward_\vendor
 	.hidden	dune_alone_forward_\vendor

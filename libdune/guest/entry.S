@@ -238,8 +238,19 @@ page_fault_alone:
 	testb	$PF_PRESENT, (IST_ERROR - IST_VECTOR)(%rsp)
 	jnz	trap
 	testb	$3, (IST_CS - IST_VECTOR)(%rsp)
-	jz	not_present
-	/* Ring 3 has nothing in the upper half. */
+	jnz	1f
+	/*
+	 * dune_pf_early() may not fault: the frame of such a fault is where that of the first one
+	 * was, and both calls would use the same stack. This stack has a page.
+	 */
+	pushq	%rax
+	movq	(8 + IST_RSP - IST_VECTOR)(%rsp), %rax
+	xorq	%rsp, %rax
+	shrq	$12, %rax
+	popq	%rax
+	jz	bad_stack
+	jmp	not_present
+1:	/* Ring 3 has nothing in the upper half. */
 	pushq	%rax
 	movq	%cr2, %rax
 	testq	%rax, %rax

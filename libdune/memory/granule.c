@@ -26,8 +26,9 @@
  * a page of its own, if it is far from the others, and twice, as the page is read before it is
  * written.
  *
- * If dune_page_need() adds no page, the access to the table faults, and the process ends by
- * SIGSEGV.
+ * A page fault is handled here on the stack of the fault's entry, where nothing may fault. So no
+ * page of the tables is accessed that dune_page_need() did not add: a gigabyte without a granule
+ * then gets none, and the process ends by SIGBUS.
  */
 
 /* The gigabyte of each granule in use from FEW_GRANULES on: gigabyte(). */
@@ -53,13 +54,17 @@ static u32 *gigabyte(u32 n)
 	return n < FEW_GRANULES ? &dune_process.few_gigabytes[n] : &dune_gigabyte_of[n];
 }
 
-/* Returns the granule of gigabyte number @number, or 0. Without the lock it may miss a new one. */
+/*
+ * Returns the granule of gigabyte number @number, or 0 without one or without memory for the table.
+ * Without the lock it may miss a new one.
+ */
 static u32 find(u64 number)
 {
 	u32 n, used = __atomic_load_n(&dune_process.granules_used, __ATOMIC_ACQUIRE);
 
 	if (used > FEW_GRANULES) {
-		dune_page_need(&dune_granule_of[number]);
+		if (!dune_page_need(&dune_granule_of[number]))
+			return 0;
 		return READ_ONCE(dune_granule_of[number]);
 	}
 	for (n = 1; n < used; n++) {
@@ -69,31 +74,35 @@ static u32 find(u64 number)
 	return 0;
 }
 
-/* Stores the granules up to number @last in dune_granule_of. The lock is held. */
-static void fill_granule_of(u32 last)
+/* Stores the first granules in dune_granule_of. Returns whether there was memory for that. */
+static bool fill_granule_of(void)
 {
 	u32 n;
 
 	dune_assert_held(lock);
-	for (n = 1; n <= last; n++) {
-		dune_page_need(&dune_granule_of[*gigabyte(n)]);
+	for (n = 1; n < FEW_GRANULES; n++) {
+		if (!dune_page_need(&dune_granule_of[*gigabyte(n)]))
+			return false;
 		WRITE_ONCE(dune_granule_of[*gigabyte(n)], n);
 	}
+	return true;
 }
 
-/* Hands the next granule out to gigabyte number @number, and returns it. The lock is held. */
+/*
+ * Hands the next granule out to gigabyte number @number, and returns it, or 0 without memory for
+ * the tables. The lock is held.
+ */
 static u32 hand_out(u64 number)
 {
 	u32 n = dune_process.granules_used;
 
 	dune_assert_held(lock);
-	if (n >= FEW_GRANULES) {
-		dune_page_need(&dune_gigabyte_of[n]);
-		dune_page_need(&dune_granule_of[number]);
-	}
+	if (n >= FEW_GRANULES && !(dune_page_need(&dune_gigabyte_of[n]) &&
+				   dune_page_need(&dune_granule_of[number])))
+		return 0;
+	if (n == FEW_GRANULES && !fill_granule_of())
+		return 0;
 	*gigabyte(n) = number;
-	if (n == FEW_GRANULES)
-		fill_granule_of(n - 1);
 	/* find(), and the functions that tell the kernel, take no lock. */
 	__atomic_store_n(&dune_process.granules_used, n + 1, __ATOMIC_RELEASE);
 	if (n >= FEW_GRANULES)
@@ -103,7 +112,7 @@ static u32 hand_out(u64 number)
 
 /*
  * Returns the granule of gigabyte number @number, and assigns one if it has none. Returns 0 if
- * no granule is left.
+ * no granule is left, or no memory for the tables.
  */
 static u32 assign(u64 number)
 {

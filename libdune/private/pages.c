@@ -32,6 +32,12 @@ static long add(u64 count)
 	return dune_hypercall(DUNE_ADD_PAGES, count, 0, 0, 0, 0, 0);
 }
 
+/* Returns whether @at is the address of a page of private memory, which is one gigabyte at most. */
+static bool is_private(long at)
+{
+	return at - dune_process.private_gpa < GB && !(at & (PAGE - 1));
+}
+
 /* Takes a page that was given back, or NULL. LOCK_ARENA is held. */
 static void *take_piece(void)
 {
@@ -54,7 +60,7 @@ static void *take_new(u64 count)
 	dune_assert_held(lock);
 	if (own->spare < count) {
 		at = add(count > STEP ? count : STEP);
-		if (at < 0)
+		if (!is_private(at))
 			return NULL;
 		own->next = at;
 		barrier();

@@ -43,6 +43,6 @@ bool dune_page_upper(u64 va);
  * Adds the page of .bss around @p, for code that must not fault when it uses it. Returns whether
  * the page exists now.
  */
-bool dune_page_need(const void *p);
+bool dune_page_need(const void *p) __attribute__((warn_unused_result));
 
 #endif /* LIBDUNE_PLACE_H */
