@@ -147,9 +147,18 @@ static void stop_keeps_registers(int fd)
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 }
 
-/* Until the module is loaded again. */
+#define SYSTEM_RESTART	6
+
+/* The second way lasts until the module is loaded again. */
 static void going_down(int fd)
 {
+	is(guard_request(fd, DUNE_GUARD_STOP), 0, "a stop");
+	attack("state", SYSTEM_RESTART, 0, 0);
+	int err = guard_request(fd, DUNE_GUARD_LAUNCH);
+
+	attack("state", found, 0, 0);
+	is(err, -EBUSY, "no launch once the kernel goes down");
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 	is(attack("reboot", 0, 0, 0), 0, "the reboot notifier is called");
 	is(guard_status(fd).state, DUNE_GUARD_OFF, "the guard is stopped");
 	guard_refuses(fd, DUNE_GUARD_LAUNCH, EBUSY, "about to reboot",

@@ -507,6 +507,14 @@ static long reboot_notifier(void)
 	return 0;
 }
 
+/* found: the kernel's state before it is @state. */
+static long set_state(u64 state)
+{
+	found = system_state;
+	system_state = state;
+	return 0;
+}
+
 /* All numbers up to @count, except for stop and seal, with arguments of all kinds. */
 static long call_many(u64 count)
 {
@@ -583,6 +591,8 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return leave();
 	if (!strcmp(word, "reboot"))
 		return reboot_notifier();
+	if (!strcmp(word, "state"))
+		return set_state(a);
 	if (!strcmp(word, "sleep"))
 		return sleep(a, b);
 	if (!strcmp(word, "in"))
