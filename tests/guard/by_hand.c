@@ -59,7 +59,7 @@ int main(void)
 	struct klog log;
 	int fd;
 
-	fd = guard_begin(60, &log);
+	fd = guard_begin(120, &log);
 	attack_load();
 	one_leaves(fd);
 	one_seals(fd);
