@@ -9,11 +9,9 @@
 #include "cpu.h"
 #include "guard.h"
 #include "klog.h"
-#include "modules.h"
 #include "msr.h"
 #include "proc.h"
 #include "tap.h"
-#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,9 +59,7 @@ int main(void)
 	struct klog log;
 	int fd;
 
-	begin(60);
-	klog_begin(&log);
-	fd = guard_open();
+	fd = guard_begin(120, &log);
 	attack_load();
 	one_leaves(fd);
 	one_seals(fd);

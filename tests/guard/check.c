@@ -10,7 +10,6 @@
 #include "klog.h"
 #include "proc.h"
 #include "tap.h"
-#include "timing.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -64,9 +63,7 @@ int main(void)
 	struct klog log;
 	int fd;
 
-	begin(60);
-	klog_begin(&log);
-	fd = guard_open();
+	fd = guard_begin(60, &log);
 	look_at_processor();
 	if (!has_npt) {
 		refused(fd, ENODEV, "no nested paging");
@@ -80,7 +77,5 @@ int main(void)
 	} else {
 		launched(fd);
 	}
-	is(guard_unload(fd), 0, "the module is unloaded");
-	klog_end(&log);
-	return done();
+	return guard_end(fd, &log);
 }

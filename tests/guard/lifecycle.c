@@ -25,6 +25,13 @@
 
 #define ROUNDS	4
 
+/* Two verdicts; afterwards @launched CPUs are under the guard. */
+static void set_on_line(int fd, int cpu, bool on, unsigned int launched)
+{
+	is(cpu_set_on_line(cpu, on), 0, "CPU %d %s", cpu, on ? "comes back" : "goes off line");
+	is(guard_status(fd).cpus, launched, "%u CPUs are under the guard", launched);
+}
+
 static void hotplug(int fd)
 {
 	unsigned int all = cpus_on_line();
@@ -35,22 +42,19 @@ static void hotplug(int fd)
 		return;
 	}
 	for (i = 0; i < ROUNDS; i++) {
-		is(cpu_set_on_line(cpu, false), 0, "CPU %d goes off line", cpu);
-		is(guard_status(fd).cpus, all - 1, "it is not under the guard");
-		is(cpu_set_on_line(cpu, true), 0, "CPU %d comes back", cpu);
-		is(guard_status(fd).cpus, all, "it is under the guard");
+		set_on_line(fd, cpu, false, all - 1);
+		set_on_line(fd, cpu, true, all);
 		is(virtualization_is_on(cpu), 1, "its EFER.SVME is set");
 	}
 
-	is(cpu_set_on_line(cpu, false), 0, "CPU %d goes off line", cpu);
+	set_on_line(fd, cpu, false, all - 1);
 	guard_refuses(fd, DUNE_GUARD_SEAL, EBUSY, "needs all of them",
 		      "the guard cannot be sealed without it");
 	is(file_number("/proc/sys/kernel/kexec_load_disabled"), 0, "kexec is still allowed");
 	is(guard_request(fd, DUNE_GUARD_STOP), 0, "a stop without it");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch without it");
 	is(guard_status(fd).cpus, all - 1, "the other CPUs are under the guard");
-	is(cpu_set_on_line(cpu, true), 0, "CPU %d comes back", cpu);
-	is(guard_status(fd).cpus, all, "it is under the guard");
+	set_on_line(fd, cpu, true, all);
 }
 
 static int suspend(void)
@@ -143,9 +147,18 @@ static void stop_keeps_registers(int fd)
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 }
 
-/* Until the module is loaded again. */
+#define SYSTEM_RESTART	6
+
+/* The second way lasts until the module is loaded again. */
 static void going_down(int fd)
 {
+	is(guard_request(fd, DUNE_GUARD_STOP), 0, "a stop");
+	attack("state", SYSTEM_RESTART, 0, 0);
+	int err = guard_request(fd, DUNE_GUARD_LAUNCH);
+
+	attack("state", found, 0, 0);
+	is(err, -EBUSY, "no launch once the kernel goes down");
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 	is(attack("reboot", 0, 0, 0), 0, "the reboot notifier is called");
 	is(guard_status(fd).state, DUNE_GUARD_OFF, "the guard is stopped");
 	guard_refuses(fd, DUNE_GUARD_LAUNCH, EBUSY, "about to reboot",
@@ -157,9 +170,7 @@ int main(void)
 	struct klog log;
 	int fd;
 
-	begin(120);
-	klog_begin(&log);
-	fd = guard_open();
+	fd = guard_begin(120, &log);
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 	rest(fd);
 	hotplug(fd);
@@ -168,7 +179,5 @@ int main(void)
 	stop_keeps_registers(fd);
 	attack_load();
 	going_down(fd);
-	is(guard_unload(fd), 0, "unloading the module stops the guard");
-	klog_end(&log);
-	return done();
+	return guard_end(fd, &log);
 }

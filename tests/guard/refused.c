@@ -13,7 +13,6 @@
 #include "msr.h"
 #include "proc.h"
 #include "tap.h"
-#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,14 +140,10 @@ int main(void)
 	struct klog log;
 	int fd;
 
-	begin(120);
-	klog_begin(&log);
-	fd = guard_open();
+	fd = guard_begin(120, &log);
 	interface(fd);
 	others(fd);
 	while_launched(fd);
 	half_way(fd);
-	is(guard_unload(fd), 0, "the module is unloaded");
-	klog_end(&log);
-	return done();
+	return guard_end(fd, &log);
 }

@@ -16,7 +16,6 @@
 #include "modules.h"
 #include "proc.h"
 #include "tap.h"
-#include "timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -362,17 +361,33 @@ static void seal(int fd)
 	is(load_kernel(true), -EPERM, "no kernel can be loaded for kexec");
 }
 
+/* Two pages of what a mode lets the kernel reserve, far above all memory. */
+#define FAR		0x2000000000UL
+#define FAR_ARGUMENT	"memmap=1M$0x2000000000"
+
+/* A device that Linux has found in reserved addresses before the launch. */
+static void far_device(bool launched)
+{
+	char arguments[1024] = "";
+
+	file_read("/proc/cmdline", arguments, sizeof(arguments));
+	if (!strstr(arguments, FAR_ARGUMENT))
+		return;
+	is(attack("device", FAR + launched * PAGE, 0, 0), 0, "a device among reserved addresses %s",
+	   launched ? "is mapped" : "is found");
+}
+
 int main(void)
 {
 	struct dune_guard_status guard;
 	struct klog log;
 	int fd, err;
 
-	begin(240);
-	klog_begin(&log);
-	fd = guard_open();
+	fd = guard_begin(240, &log);
 	attack_load();
+	far_device(false);
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+	far_device(true);
 	guard = guard_status(fd);
 	memory(&guard, false);
 	msrs(false);

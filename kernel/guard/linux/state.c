@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 
+#include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/printk.h>
@@ -47,7 +48,8 @@ static int check(struct dune_guard_answer *answer)
 		return guard_refuse(answer, -EALREADY, "the guard is launched already");
 	if (sleeping)
 		return guard_refuse(answer, -EBUSY, "the computer is about to suspend");
-	if (going_down)
+	/* The kernel's state tells it to a module that was loaded after the notifiers. */
+	if (going_down || system_state > SYSTEM_RUNNING)
 		return guard_refuse(answer, -EBUSY, "the computer is about to reboot");
 	return guard_check(answer);
 }

@@ -209,14 +209,15 @@ static long cross(u64 physical)
 	return fault ? -EFAULT : 0;
 }
 
-extern const u8 trap_code[];
-
-/* Where the traps of trap() were, from trap_code on, one digit each. */
+/*
+ * While trap() wants traps, it adds to @found where they were, from trap_from on, by a digit each.
+ */
 static bool traps_wanted;
+static u64 trap_from;
 
 static void add_trap(const struct pt_regs *regs)
 {
-	found = found << 4 | ((regs->ip - (unsigned long)trap_code) & 0xf);
+	found = found << 4 | ((regs->ip - trap_from) & 0xf);
 }
 
 static int on_step(struct notifier_block *block, unsigned long event, void *data)
@@ -236,35 +237,38 @@ static void on_breakpoint(struct perf_event *event, struct perf_sample_data *dat
 		add_trap(regs);
 }
 
-/* A breakpoint on an instruction after trap_code, on all CPUs. */
-static struct perf_event * __percpu *set_breakpoint(int offset)
+/* A breakpoint on all CPUs. */
+static struct perf_event * __percpu *set_breakpoint(u64 address)
 {
 	struct perf_event_attr attr;
 
 	hw_breakpoint_init(&attr);
-	attr.bp_addr = (unsigned long)trap_code + offset;
+	attr.bp_addr = address;
 	attr.bp_len = sizeof(long);
 	attr.bp_type = HW_BREAKPOINT_X;
 	return register_wide_hw_breakpoint(&attr, on_breakpoint, NULL);
 }
 
 /*
- * NOP, RDMSR, NOP and POPF, with @flag set in RFLAGS until POPF. Out of line, so that the label is
- * there once.
+ * NOP, RDMSR, NOP and POPF, with @flag set in RFLAGS until POPF. Returns where they begin. Out of
+ * line, so that they are at one place.
  */
-static noinline void execute_traps(u32 msr, u64 flag)
+static noinline u64 execute_traps(u32 msr, u64 flag)
 {
-	u64 a, d;
+	u64 a, d, from;
 
-	asm volatile("pushf\n\t"
+	asm volatile("lea 1f(%%rip), %[from]\n\t"
+		     "pushf\n\t"
 		     "pushf\n\t"
 		     "or %[flag], (%%rsp)\n\t"
 		     "popf\n"
-		     "trap_code: nop\n\t"
+		     "1: nop\n\t"
 		     "rdmsr\n\t"
 		     "nop\n\t"
 		     "popf\n"
-		     : "=a" (a), "=d" (d) : "c" (msr), [flag] "r" (flag) : "memory", "cc");
+		     : "=a" (a), "=d" (d), [from] "=&r" (from)
+		     : "c" (msr), [flag] "r" (flag) : "memory", "cc");
+	return from;
 }
 
 /*
@@ -278,8 +282,9 @@ static long trap(u64 msr, u64 breakpoints)
 	long err = 0;
 	int i;
 
+	trap_from = execute_traps(msr, 0);
 	for (i = 0; breakpoints && i < 2; i++) {
-		events[i] = set_breakpoint(1 + 2 * i);
+		events[i] = set_breakpoint(trap_from + 1 + 2 * i);
 		if (IS_ERR((void __force *)events[i]))
 			return PTR_ERR((void __force *)events[i]);
 	}
@@ -426,6 +431,24 @@ static long in_port(u16 port, u64 size)
 	return 0;
 }
 
+/* Reads one page of a device's, and claims it before, as the device's driver does. */
+static long device(u64 physical)
+{
+	struct resource *claimed = request_mem_region(physical, PAGE_SIZE, "dune-guard-attack");
+	void __iomem *page;
+	long err = -ENOMEM;
+
+	if (!claimed)
+		return -EBUSY;
+	page = ioremap(physical, PAGE_SIZE);
+	if (page) {
+		err = copy_from_kernel_nofault(&found, (void __force *)page, 8);
+		iounmap(page);
+	}
+	/* It stays claimed, until the machine is booted again. */
+	return err;
+}
+
 /* VMMCALL with this RAX, and a pattern of arguments. found: RAX. */
 static long call(u64 rax, u64 b, u64 c)
 {
@@ -481,6 +504,14 @@ static long reboot_notifier(void)
 	if (!notifier)
 		return -ENOENT;
 	notifier(NULL, SYS_RESTART, NULL);
+	return 0;
+}
+
+/* found: the kernel's state before it is @state. */
+static long set_state(u64 state)
+{
+	found = system_state;
+	system_state = state;
 	return 0;
 }
 
@@ -554,10 +585,14 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return instruction(a, b, c);
 	if (!strcmp(word, "call"))
 		return call(a, b, c);
+	if (!strcmp(word, "device"))
+		return device(a);
 	if (!strcmp(word, "leave"))
 		return leave();
 	if (!strcmp(word, "reboot"))
 		return reboot_notifier();
+	if (!strcmp(word, "state"))
+		return set_state(a);
 	if (!strcmp(word, "sleep"))
 		return sleep(a, b);
 	if (!strcmp(word, "in"))

@@ -2,6 +2,7 @@
 /* The device of dune-guard.ko: see guard.h. */
 #define _GNU_SOURCE
 #include "guard.h"
+#include "klog.h"
 #include "modules.h"
 #include "proc.h"
 #include "tap.h"
@@ -42,6 +43,20 @@ int guard_unload(int fd)
 {
 	close(fd);
 	return module_unload("dune_guard");
+}
+
+int guard_begin(unsigned int seconds, struct klog *log)
+{
+	begin(seconds);
+	klog_begin(log);
+	return guard_open();
+}
+
+int guard_end(int fd, struct klog *log)
+{
+	is(guard_unload(fd), 0, "the module is unloaded");
+	klog_end(log);
+	return done();
 }
 
 int guard_request(int fd, unsigned long request)

@@ -7,8 +7,17 @@
 
 #include <linux/dune-guard.h>
 
+struct klog;
+
 /* The reason of the last request that failed, or "". */
 extern struct dune_guard_answer guard_answer;
+
+/*
+ * The beginning of a test of that many seconds: guard_open() with the kernel's log watched. And its
+ * end: guard_unload(), and what main() returns.
+ */
+int guard_begin(unsigned int seconds, struct klog *log);
+int guard_end(int fd, struct klog *log);
 
 /*
  * Unload dune.ko, which keeps SVM on, load dune-guard.ko, and open its device. Bails out if that
