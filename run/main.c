@@ -208,8 +208,7 @@ static void set_name(const char *name)
 	u64 mark = dune_copies_mark(), room = result_room(sizeof(mine));
 
 	if (text_starts(name, "/dev/fd/") && last == name + 8) {
-		if (SYS2(__NR_prctl, PR_GET_NAME, room) >= 0)
-			take_result(mine, room, sizeof(mine));
+		take_result(mine, room, sizeof(mine), SYS2(__NR_prctl, PR_GET_NAME, room));
 		if (mine[0] > '9')
 			last = text_last(program_name(), '/');
 	}

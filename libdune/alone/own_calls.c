@@ -5,8 +5,11 @@
  */
 #include "alone.h"
 
-/* Ends the process: the library's part of the copies is large enough for all of its calls. */
-static void __noreturn no_room(void)
+/*
+ * Ends the process, without a message: the library's part of the copies is large enough for all of
+ * its calls, and no filter of system calls may forbid those of this file.
+ */
+static void __noreturn end(void)
 {
 	for (;;)
 		dune_alone_call(__NR_exit_group, 128 + SIGABRT, 0, 0, 0);
@@ -18,7 +21,7 @@ u64 dune_alone_show(const void *p, u64 size)
 	void *copy = dune_own_window(size);
 
 	if (!copy)
-		no_room();
+		end();
 	memcpy(copy, p, size);
 	return dune_kernel_at(copy);
 }
@@ -29,7 +32,7 @@ void *dune_alone_result(u64 size)
 	void *result = dune_own_scratch(size);
 
 	if (!result)
-		no_room();
+		end();
 	memset(result, 0, size);
 	return result;
 }
@@ -62,10 +65,14 @@ long dune_alone_mask(int how, u64 set, u64 *old)
 	return err;
 }
 
-/* Sets the mask, and stores the one of before at @old, if that is not NULL. */
+/*
+ * Sets the mask, and stores the one of before at @old, if that is not NULL. An error ends the
+ * process: without the old mask, it would continue with another one.
+ */
 void dune_alone_set_mask(u64 set, u64 *old)
 {
-	dune_alone_mask(SIG_SETMASK, set, old);
+	if (dune_alone_mask(SIG_SETMASK, set, old))
+		end();
 }
 
 /* Implements @forward_mask of struct dune_services. */

@@ -45,7 +45,6 @@ static void start(struct dune_thread *t, struct dune_tf *tf, const struct dune_c
 {
 	const struct dune_clone *c = child->c;
 
-	dune_copies_release(child->mark);
 	wrmsr(MSR_FS_BASE, c->fs_base);
 	if (c->flags & CLONE_CLEAR_SIGHAND)
 		dune_actions_clear(t->sighand);
@@ -83,6 +82,8 @@ struct dune_tf *dune_child_copied(struct dune_child *child)
 	tf = stand_alone(t, child->c->tf);
 	dune_fork_begin(t);
 	t->migrations = 0;
+	/* No copy of a call that is under way is needed, also not a parent's. */
+	dune_copies_release(t->copies.start_mark);
 	start(t, tf, child);
 	return tf;
 }
@@ -109,6 +110,7 @@ void dune_child_shared(struct dune_child *child, u64 run, struct dune_tf *tf)
 		t->sighand = &child->sighand;
 	}
 	*tf = *c->tf;
+	dune_copies_release(child->mark);
 	start(t, tf, child);
 }
 

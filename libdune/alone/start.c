@@ -145,6 +145,7 @@ void dune_runtime_refuse(u64 base, size_t size)
 
 void dune_runtime_close(void)
 {
+	dune_self()->copies.start_mark = dune_copies_mark();
 	if (!(dune_process.info.features & DUNE_FEATURE_SMAP))
 		return;
 	__asm__ volatile("clac" : : : "memory", "cc");

@@ -59,6 +59,7 @@ struct dune_copies {
 	u8 *window, *scratch;		/* where ring 0 has them */
 	u64 window_shown, scratch_shown; /* where the process has them */
 	u32 window_used, scratch_used;
+	u64 start_mark;			/* of what is in use when the program begins, for ever */
 };
 
 struct dune_thread {

@@ -4,6 +4,7 @@
 #include "memcpy.h"
 #include "text.h"
 
+#include <asm/errno.h>
 #include <dune.h>
 
 u64 shown(const void *p, u64 len)
@@ -39,7 +40,7 @@ u64 result_room(u64 len)
 	return room ? dune_kernel_at(room) : NOWHERE;
 }
 
-void take_result(void *p, u64 room, u64 len)
+long take_result(void *p, u64 room, u64 len, long ret)
 {
-	dune_copy(p, (const void *)room, len);
+	return ret >= 0 && dune_copy(p, (const void *)room, len) ? -EFAULT : ret;
 }

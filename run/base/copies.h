@@ -24,10 +24,11 @@ u64 scratched(const void *p, u64 len);
 u64 scratched_string(const char *s);
 
 /*
- * What the kernel gets for @len bytes, to which it writes: room in the scratch. After a call that
- * did not fail take_result() copies from there to @p.
+ * What the kernel gets for @len bytes, to which it writes: room in the scratch. If @ret, the call's
+ * result, is no error, take_result() copies from there to @p. Returns @ret, or -EFAULT without
+ * memory for that.
  */
 u64 result_room(u64 len);
-void take_result(void *p, u64 room, u64 len);
+long take_result(void *p, u64 room, u64 len, long ret);
 
 #endif /* DUNE_RUN_COPIES_H */

@@ -20,8 +20,8 @@ static long sys_named(long nr, int dir, const char *name, void *to, u64 len, u64
 	u64 room = to ? result_room(len) : a2;
 	long ret = SYS4(nr, dir, shown_string(name), room, a3);
 
-	if (to && ret >= 0)
-		take_result(to, room, len);
+	if (to)
+		ret = take_result(to, room, len, ret);
 	dune_copies_release(mark);
 	return ret;
 }
@@ -53,9 +53,7 @@ long count_within(long ret, u64 most)
 static long take_counted(void *to, u64 room, long ret, u64 most)
 {
 	ret = count_within(ret, most);
-	if (ret > 0)
-		take_result(to, room, ret);
-	return ret;
+	return take_result(to, room, ret, ret);
 }
 
 long sys_readlink(const char *name, void *to, u64 len)
@@ -72,10 +70,8 @@ long sys_readlink(const char *name, void *to, u64 len)
 static long sys_to(long nr, int fd, void *to, u64 len, u64 a2, u64 a3)
 {
 	u64 mark = dune_copies_mark(), room = result_room(len);
-	long ret = SYS4(nr, fd, room, a2, a3);
+	long ret = take_result(to, room, len, SYS4(nr, fd, room, a2, a3));
 
-	if (ret >= 0)
-		take_result(to, room, len);
 	dune_copies_release(mark);
 	return ret;
 }
@@ -134,8 +130,8 @@ long sys_rlimit(int resource, const struct rlimit64 *to, struct rlimit64 *old)
 	u64 room = old ? result_room(sizeof(*old)) : 0;
 	long ret = SYS4(__NR_prlimit64, 0, resource, to ? shown(to, sizeof(*to)) : 0, room);
 
-	if (old && ret >= 0)
-		take_result(old, room, sizeof(*old));
+	if (old)
+		ret = take_result(old, room, sizeof(*old), ret);
 	dune_copies_release(mark);
 	return ret;
 }

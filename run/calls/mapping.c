@@ -109,9 +109,8 @@ static long attach_over(struct dune_tf *tf, u64 addr)
 	if (at < 0)
 		return at;
 	room = result_room(sizeof(segment));
-	ret = SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, room);
-	if (ret >= 0)
-		take_result(&segment, room, sizeof(segment));
+	ret = take_result(&segment, room, sizeof(segment),
+			  SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, room));
 	size = PAGE_UP(segment.shm_segsz);
 	if (ret >= 0 && meets_super_range(addr, size))
 		ret = -EINVAL;

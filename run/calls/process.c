@@ -33,8 +33,7 @@ static long drop_robust_list(struct robust *list)
 	u64 room = result_room(sizeof(*list));
 	long err = SYS3(__NR_get_robust_list, 0, room, room + offsetof(struct robust, len));
 
-	if (!err)
-		take_result(list, room, sizeof(*list));
+	err = take_result(list, room, sizeof(*list), err);
 	if (err || !list->head)
 		return err;
 	return SYS2(__NR_set_robust_list, 0, list->len);

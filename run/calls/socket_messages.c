@@ -158,8 +158,7 @@ void call_recvmsg(struct dune_tf *tf)
 	if (!ret) {
 		copy = scratched(&m, sizeof(m));
 		ret = dune_syscall_forward(tf->rax, ARG0(tf), copy, ARG2(tf), 0, 0, 0);
-		if (ret >= 0)
-			take_result(&m, copy, sizeof(m));
+		ret = take_result(&m, copy, sizeof(m), ret);
 		if (ret >= 0 && give_message(ARG1(tf), &m))
 			ret = -EFAULT;
 	}
@@ -178,10 +177,7 @@ static long forward_batch(struct dune_tf *tf, struct mmsghdr *batch, u64 count, 
 	if (copy == NOWHERE)
 		return -ENOBUFS;
 	ret = dune_syscall_forward(tf->rax, ARG0(tf), copy, count, ARG3(tf), timeout, 0);
-	ret = count_within(ret, count);
-	if (ret >= 0)
-		take_result(batch, copy, bytes);
-	return ret;
+	return take_result(batch, copy, bytes, count_within(ret, count));
 }
 
 /*

@@ -45,11 +45,10 @@ bool areas_are_random(void)
 void random_bytes(void *to, u64 size)
 {
 	u64 mark = dune_copies_mark(), room = result_room(size);
-	long ret = SYS3(__NR_getrandom, room, size, 0);
+	long ret = take_result(to, room, size, SYS3(__NR_getrandom, room, size, 0));
 
 	if (ret != (long)size)
 		die(126, "cannot get random bytes", NULL, ret < 0 ? ret : 0, "permit getrandom()");
-	take_result(to, room, size);
 	dune_copies_release(mark);
 }
 

@@ -113,10 +113,9 @@ static void look(const u64 *call, u64 result)
 {
 	u8 present[DECOY_SIZE / PAGE_BYTES] = {};
 	u64 mark = dune_copies_mark(), room = result_room(sizeof(present)), i;
-	long err = SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, room);
+	long err = take_result(present, room, sizeof(present),
+			       SYS3(__NR_mincore, DECOY_BASE, DECOY_SIZE, room));
 
-	if (!err)
-		take_result(present, room, sizeof(present));
 	dune_copies_release(mark);
 	if (err == -ENOMEM) {
 		report(call, result, 0);

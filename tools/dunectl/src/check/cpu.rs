@@ -84,6 +84,7 @@ pub fn findings(cpuinfo: &str, bits: u32) -> Vec<Finding> {
         let mut findings = vec![Finding::good("processor", format!("{model}, with VT-x"))];
         findings.extend(read_msr(FEATURE_CONTROL).map(feature_control));
         findings.extend(vmx(&cpu, bits));
+        findings.extend(meltdown(&cpu));
         findings.extend(
             cpu.has("fred").then(|| {
                 Finding::lacking("exceptions", "the kernel uses FRED: boot with fred=off")
@@ -98,6 +99,16 @@ pub fn findings(cpuinfo: &str, bits: u32) -> Vec<Finding> {
          firmware's set-up; in a virtual machine, nested virtualization"
     );
     vec![Finding::lacking("processor", advice)]
+}
+
+/// On such a processor the runtime's memory is no secret (docs/mitigations.md).
+fn meltdown(cpu: &Cpu) -> Option<Finding> {
+    cpu.has_in("bugs", "cpu_meltdown").then(|| {
+        Finding::note(
+            "Meltdown",
+            "a program in the sandbox can read its own runtime's memory, but not the kernel's",
+        )
+    })
 }
 
 fn svm(cpu: &Cpu, bits: u32) -> Vec<Finding> {
