@@ -16,10 +16,10 @@
  *    granule to no address. Every processor has a granule 0.
  *
  * Nothing is taken back from a guest. So no flush and no kick is needed: a processor
- * caches no entry that is not present. All of it is freed with the address space. No vCPU
- * exists then, and what a TLB still has of it is under the tags of vCPUs that are gone. A
- * vCPU that gets such a tag, an ASID, a VPID or a root, flushes it before its first entry
- * (virt/tag.h, second_level_migrated()).
+ * caches no entry that is not present. All of it is freed with the address space, or becomes part
+ * of another one (struct private_pool). No vCPU exists then, and what a TLB still has of it is
+ * under the tags of vCPUs that are gone. A vCPU that gets such a tag, an ASID, a VPID or a root,
+ * flushes it before its first entry (virt/tag.h, second_level_migrated()).
  *
  * The pages are charged to the memory cgroup of the process that adds them. They are not in
  * its RSS, by which the OOM killer chooses. So they are counted as page tables of the process:
