@@ -65,19 +65,19 @@ static bool fault_in_process(struct mm_struct *mm, u64 address, u32 flags)
 }
 
 /*
- * Makes the second level allow the access, if the process may make it. Returns whether the
- * guest may try again.
+ * Makes the second level allow the access to @gpa, which is @address of the process, if the process
+ * may make it. Returns whether the guest may try again.
  */
-static bool fill_second_level(struct dune_vcpu *vcpu, u64 address, u32 flags)
+static bool fill_second_level(struct dune_vcpu *vcpu, u64 gpa, u64 address, u32 flags)
 {
 	bool resolved;
 	int err;
 
-	err = second_level_fill_before(&vcpu->second_level, address, flags);
+	err = second_level_fill_before(&vcpu->second_level, gpa, address, flags);
 	if (err != -EFAULT)
 		return !err;
 	resolved = fault_in_process(vcpu->vm->mm, address, flags);
-	return second_level_fill_after(&vcpu->second_level, address, flags, resolved);
+	return second_level_fill_after(&vcpu->second_level, gpa, address, flags, resolved);
 }
 
 /* Raises #PF in the guest if there is no host half. Returns as fault_handle(). */
@@ -119,7 +119,7 @@ int fault_handle(struct dune_vcpu *vcpu, u64 gpa, u32 flags)
 		second_level_flush(&vcpu->second_level);
 	vcpu->fault_page = gpa & PAGE_MASK;
 	if (likely(second_level_address(&vcpu->second_level, gpa, &address))) {
-		resolved = fill_second_level(vcpu, address, flags);
+		resolved = fill_second_level(vcpu, gpa, address, flags);
 	} else {
 		resolved = second_level_fill_private(&vcpu->second_level, gpa, flags);
 		flags |= DUNE_FAULT_GUEST;

@@ -124,6 +124,7 @@ static bool run_load(struct dune_vcpu *vcpu)
 	this_cpu_write(run_loaded, vcpu);
 	run_notify(vcpu);
 	static_call(vcpu_load)(vcpu, migrated);
+	vcpu->resumed = false;
 	return true;
 }
 
@@ -308,8 +309,8 @@ static void run_put(struct dune_vcpu *vcpu)
  *  - A new vCPU has the address of the one that was loaded: its first run does not resume.
  *
  * That the thread has made the call is a claim of user mode (EDX in the stub). A false one has one
- * effect on the host's registers, if the last run was not put: after an exit the thread has the
- * bases of FS and GS that it had when they were last saved.
+ * effect on the host's registers, if they need not be saved again: after an exit the thread has the
+ * segments, and the bases of FS and GS, that it had when they were last saved.
  */
 static bool can_resume(const struct dune_vcpu *vcpu)
 {
@@ -368,6 +369,7 @@ long run_vcpu(struct dune_vcpu *vcpu, bool resume)
 	}
 	vcpu->running = true;
 	vcpu->resumable = false;
+	vcpu->resumed = resume;
 	vcpu->irq = vector;
 	run->restart = 0;
 	vcpu->pkru = read_pkru();

@@ -59,6 +59,7 @@ struct call_registers {
  * @running:	a run is on the stack of @task: no second one may nest
  * @resumable:	the last run ended for a call after which the next one may resume it
  *		(run_vcpu())
+ * @resumed:	this run has resumed the last one, and has not loaded the vCPU yet
  *
  * Only @task changes it, in mmap(), runs and ioctls, so there is no lock. An unborn vCPU is changed
  * by the side that has taken it from where it was stored.
@@ -92,6 +93,7 @@ struct dune_vcpu {
 	bool mapped;
 	bool running;
 	bool resumable;
+	bool resumed;
 };
 
 /* The flags of DUNE_CREATE_VCPU and DUNE_RENEW_VCPU that are known. */

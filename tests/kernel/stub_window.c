@@ -5,7 +5,8 @@
  * guest has written; when a page is shown that is not of the window of this address space; when
  * anybody but a guest can write the window, or can take a part of it away or put something else
  * in its place; when a child with a copy of the memory reads its parent's window, or a child of
- * vfork another one than its parent's; when a window outlives its mapping; when ring 0 adds pages,
+ * vfork another one than its parent's; when a child gets a page of an earlier one that a pipe still
+ * has; when a window outlives its mapping; when ring 0 adds pages,
  * or executes a program, in another way than <linux/dune.h> describes; and when a guest can use
  * io_uring or can keep the stub from children.
  */
@@ -314,9 +315,47 @@ static u64 in_vfork_child(void *arg)
 	return shown_word(0) != 5;
 }
 
+/*
+ * A pipe has a page of the window of a child that has ended. The page is none of the next child's,
+ * though that one gets pages of the first.
+ */
+static u64 spliced(void)
+{
+	static struct iovec what;
+	static int pipes[2];
+	static u64 value;
+	long pid;
+
+	if (hypercall3(SYS_pipe2, (long)pipes, 0, 0))
+		return 1;
+	pid = child_fork(SIGCHLD);
+	if (!pid) {
+		*word(0) = 21;
+		what = (struct iovec) { window, sizeof(value) };
+		child_exit(shown_word(0) != 21 ? 2 :
+			   hypercall(SYS_vmsplice, pipes[1], (long)&what, 1, 0, 0, 0) !=
+			   sizeof(value) ? 3 : 0);
+	}
+	shared->value[0] = child_wait(pid);
+	if (shared->value[0])
+		return 10;
+	pid = child_fork(SIGCHLD);
+	if (!pid)
+		child_exit(shown_word(0) == 21);
+	shared->value[0] = child_wait(pid);
+	if (shared->value[0])
+		return 11;
+	hypercall3(SYS_read, pipes[0], (long)&value, sizeof(value));
+	shared->value[0] = value;
+	hypercall3(SYS_close, pipes[0], 0, 0);
+	hypercall3(SYS_close, pipes[1], 0, 0);
+	return value == 21 ? 0 : 12;
+}
+
 static u64 children(void *arg)
 {
 	long pid, status;
+	u64 bad;
 
 	if (open_window())
 		return 1;
@@ -344,6 +383,9 @@ static u64 children(void *arg)
 	shared->value[0] = status;
 	if (status || shown_word(0) != 1)
 		return 8;
+	bad = spliced();
+	if (bad)
+		return bad;
 	/* A child of vfork has its parent's. */
 	status = child_wait(child_share(CLONE_VM | CLONE_VFORK | SIGCHLD, in_vfork_child, NULL));
 	shared->value[0] = status;

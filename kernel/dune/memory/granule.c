@@ -49,9 +49,10 @@ static int add_to_xarrays(struct granules *granules, unsigned long granule, unsi
  * Adds an assignment. Both arguments are numbers: of a granule and of a gigabyte of the
  * process. The lock is held. Returns 0 or -ENOMEM.
  *
- * A reader that finds an address by its granule must then find the granule by its address. So one
- * store adds both ways to @few, and the way from the gigabyte to the granule is stored first in the
- * xarrays. Readers keep what they found, so nothing may fail between the two stores.
+ * A fault that finds an address by its granule makes an entry, and an invalidation of the address
+ * must then find the granule, to drop it. So one store adds both ways to @few, and the way from the
+ * gigabyte to the granule is stored first in the xarrays. Readers keep what they found, so nothing
+ * may fail between the two stores.
  */
 static int granules_add(struct granules *granules, unsigned long granule, unsigned long gigabyte)
 {

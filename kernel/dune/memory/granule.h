@@ -28,8 +28,7 @@
  *		are added afterwards
  * @to_address:	number of the process's gigabyte, by the granule's number
  * @to_gpa:	the same the other way round
- * @last:	the pair that was last looked up, in the format of @few. A fault looks up three
- *		times
+ * @last:	the pair that was last looked up, in the format of @few
  */
 struct granules {
 	struct mutex lock;	/* see @lock above */

@@ -39,7 +39,7 @@ u64 mirror_tree_eptp(const struct mirror_tree *tree);
 void mirror_link_private(struct mirror *mirror, struct mirror_tree *tree, u64 entry);
 
 /* mirror_fill.c; for process context, may sleep. */
-int mirror_fill(struct mirror *mirror, struct mirror_tree *tree, u64 address, u32 flags,
+int mirror_fill(struct mirror *mirror, struct mirror_tree *tree, u64 gpa, u64 address, u32 flags,
 		bool around);
 
 /*

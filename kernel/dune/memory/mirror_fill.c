@@ -12,6 +12,15 @@
 /* The most tables that one fill may need. */
 #define SPARES_MAX	(EPT_ROOT_LEVEL - 1)
 
+/* Adds an empty table to the spare ones. The lock is held. */
+static void add_spare(struct mirror *m, struct page *page)
+{
+	lockdep_assert_held(&m->lock);
+	set_page_private(page, 0);
+	list_add(&page->lru, &m->spares);
+	m->nr_spares++;
+}
+
 /*
  * Allocates spare tables until there are @needed; a fill of another thread may take them first. The
  * lock is not held; may sleep. Returns 0 or -ENOMEM.
@@ -23,13 +32,28 @@ static int get_spares(struct mirror *m, unsigned int needed)
 
 		if (!page)
 			return -ENOMEM;
-		set_page_private(page, 0);
 		spin_lock(&m->lock);
-		list_add(&page->lru, &m->spares);
-		m->nr_spares++;
+		add_spare(m, page);
 		spin_unlock(&m->lock);
 	}
 	return 0;
+}
+
+/*
+ * Does what get_spares() does, but does not sleep: the lock is held. So it fails where memory would
+ * have to be reclaimed first. Returns whether there are @needed spare tables.
+ */
+static bool get_spares_now(struct mirror *m, unsigned int needed)
+{
+	while (m->nr_spares < needed) {
+		struct page *page = alloc_page(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_ZERO |
+					       __GFP_NOWARN);
+
+		if (!page)
+			return false;
+		add_spare(m, page);
+	}
+	return true;
 }
 
 /* Returns an empty table. The lock is held, and there is a spare. */
@@ -68,13 +92,16 @@ static int entry_level(struct mirror *m, struct mirror_tree *tree, u64 gpa,
 	return level;
 }
 
-/* Returns an entry in EPT's format for @address. @level: the leaf's or a lower one. */
-static u64 make_entry(const struct leaf *leaf, u64 address, int level)
+/*
+ * Returns an entry in EPT's format for @address. @rights: walk_rights() of the leaf. @level: the
+ * leaf's or a lower one.
+ */
+static u64 make_entry(const struct leaf *leaf, u64 rights, u64 address, int level)
 {
 	u64 mask = level_span(leaf->level) - 1;
 	u64 frame = (leaf->entry & PTE_PFN_MASK & ~mask) | (address & mask);
 	u64 entry = (frame & ~(level_span(level) - 1)) | VMX_EPT_IPAT_BIT | EPT_USED |
-		    walk_rights(leaf->entry, leaf->level, leaf->denied);
+		    rights;
 
 	if (level == 1)
 		return entry;
@@ -113,7 +140,7 @@ static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lev
 
 	lockdep_assert_held(&m->lock);
 	*needed = extends ? 0 : *slot ? SPARES_MAX : at - level;
-	if (m->nr_spares < *needed)
+	if (!get_spares_now(m, *needed))
 		return NULL;
 	if (extends) {
 		entry |= *slot & EPT_RIGHTS;
@@ -187,6 +214,7 @@ static int try_fill(struct mirror *m, struct mirror_tree *tree, u64 gpa, u64 add
 	u64 near[WALK_AROUND];
 	struct leaf leaf;
 	u64 *slot = NULL;
+	u64 rights = 0;
 	bool permitted;
 	int level;
 
@@ -195,8 +223,9 @@ static int try_fill(struct mirror *m, struct mirror_tree *tree, u64 gpa, u64 add
 	/* The sequence is read before the walk; pairs with the release in end_invalidations(). */
 	sequence = smp_load_acquire(&m->sequence);
 	local_irq_disable();
-	permitted = walk_page_table(m->notifier.mm, address, &leaf) &&
-		    !(rights_for(flags) & ~walk_rights(leaf.entry, leaf.level, leaf.denied));
+	if (walk_page_table(m->notifier.mm, address, &leaf))
+		rights = walk_rights(leaf.entry, leaf.level, leaf.denied);
+	permitted = !(rights_for(flags) & ~rights);
 	around &= permitted && leaf.level == 1;
 	if (around)
 		walk_around(&leaf, near);
@@ -206,7 +235,8 @@ static int try_fill(struct mirror *m, struct mirror_tree *tree, u64 gpa, u64 add
 	spin_lock(&m->lock);
 	level = entry_level(m, tree, gpa, &leaf, flags);
 	if (!is_outdated(m, sequence, address, level_span(level)))
-		slot = install(m, tree, gpa, level, make_entry(&leaf, address, level), &needed);
+		slot = install(m, tree, gpa, level, make_entry(&leaf, rights, address, level),
+			       &needed);
 	if (slot) {
 		needed = 0;
 		if (around && !is_outdated(m, sequence, address, WALK_AROUND * PAGE_SIZE))
@@ -220,27 +250,29 @@ static int try_fill(struct mirror *m, struct mirror_tree *tree, u64 gpa, u64 add
  * mirror_fill() - make the entry for an address
  * @m:		the mirror of current->mm
  * @tree:	that of the vCPU's address space
- * @address:	of the process, in a granule
+ * @gpa:	guest-physical, in a granule that has an address
+ * @address:	mirror_address() of it
  * @flags:	DUNE_FAULT_WRITE and _EXEC: what the guest wants to do there
  * @around:	make the entries of pages around it as well
  *
  * At most faults the process has the page already, so this is called first. Only if
  * it fails is the process's fault handler called, and then this again.
  *
- * Most fills need no table. Those that need some allocate them without the lock, and then begin
- * again, since the kernel may have taken something back meanwhile.
+ * Most fills need no table, and most others get theirs at once (get_spares_now()). The rest
+ * allocate them without the lock, and then begin again, since the kernel may have taken something
+ * back meanwhile.
  *
  * Context: process, interrupts on, may sleep.
  * Return: 0 to enter the guest again: the entry was made, or the fault comes again, because
  * the kernel has taken something back meanwhile. -EFAULT: the process's page table does not allow
  * the access. -ENOMEM: no memory for tables.
  */
-int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 address, u32 flags, bool around)
+int mirror_fill(struct mirror *m, struct mirror_tree *tree, u64 gpa, u64 address, u32 flags,
+		bool around)
 {
 	int err, needed;
-	u64 gpa;
 
-	if (address >= TASK_SIZE_MAX || !granules_to_gpa(&m->granules, address, &gpa))
+	if (address >= TASK_SIZE_MAX)
 		return -EFAULT;
 	while ((needed = try_fill(m, tree, gpa, address, flags, around)) > 0) {
 		err = get_spares(m, needed);

@@ -37,15 +37,20 @@ void mirror_set_entry(struct mirror *m, u64 *slot, int level, u64 entry)
 u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest, int *level)
 {
 	u64 *table = tree->root;
-	u64 *slot;
+	u64 *slot = NULL;
+	int at;
 
 	lockdep_assert_held(&m->lock);
-	for (*level = EPT_ROOT_LEVEL;; --*level) {
-		slot = level_slot(table, gpa, *level);
-		if (*level == lowest || !*slot || level_is_leaf(*slot, *level))
-			return slot;
+	/* As in walk_page_table(). */
+#pragma GCC unroll 4
+	for (at = EPT_ROOT_LEVEL; at; at--) {
+		slot = level_slot(table, gpa, at);
+		if (at == lowest || !*slot || level_is_leaf(*slot, at))
+			break;
 		table = ept_table_below(*slot);
 	}
+	*level = at;
+	return slot;
 }
 
 /* Frees the tables on @list, which is not valid afterwards. For any context. */
@@ -94,19 +99,37 @@ void mirror_flush_vcpus(struct mirror *m)
 }
 
 /*
- * Returns the slot of the first entry of @table that is not 0, from that for @start to that for
- * @last, or the latter. Most tables have few entries, so most of the work of a drop is done here.
+ * Returns the slot of the first entry that is not 0, from @slot to @end, or the latter. Most tables
+ * have few entries, so most of the work of a drop is done here.
  */
-static u64 *first_entry(u64 *table, int level, u64 start, u64 last)
+static u64 *first_entry(u64 *slot, u64 *end)
 {
-	u64 *slot = level_slot(table, start, level), *end = level_slot(table, last, level);
-
 	while (end - slot >= 8 && !(slot[0] | slot[1] | slot[2] | slot[3] |
 				    slot[4] | slot[5] | slot[6] | slot[7]))
 		slot += 8;
 	while (slot < end && !*slot)
 		slot++;
 	return slot;
+}
+
+/*
+ * Drops the entries of @table, of level 1, from @start to @end. Returns whether there were any. The
+ * lock is held.
+ */
+static bool drop_pages(u64 *table, u64 start, u64 end)
+{
+	u64 *slot = level_slot(table, start, 1), *last = level_slot(table, end - 1, 1);
+	unsigned long all = ept_entries(table), left = all;
+
+	while (left && slot <= last) {
+		slot = first_entry(slot, last);
+		for (; slot <= last && *slot; slot++, left--)
+			WRITE_ONCE(*slot, 0);
+		/* The entry here is 0 already. */
+		slot++;
+	}
+	set_page_private(virt_to_page(table), left);
+	return left < all;
 }
 
 /*
@@ -121,9 +144,12 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 e
 	bool dropped = false;
 	u64 next;
 
+	if (level == 1)
+		return drop_pages(table, start, end);
 	for (; left && start < end; start = next) {
-		u64 *slot = first_entry(table, level, start, end - 1);
-		u64 skipped = slot - level_slot(table, start, level);
+		u64 *first = level_slot(table, start, level);
+		u64 *slot = first_entry(first, level_slot(table, end - 1, level));
+		u64 skipped = slot - first;
 		u64 entry = *slot;
 
 		if (skipped)

@@ -16,17 +16,20 @@
  *    granule to no address. Every processor has a granule 0.
  *
  * Nothing is taken back from a guest. So no flush and no kick is needed: a processor
- * caches no entry that is not present. All of it is freed with the address space. No vCPU
- * exists then, and what a TLB still has of it is under the tags of vCPUs that are gone. A
- * vCPU that gets such a tag, an ASID, a VPID or a root, flushes it before its first entry
- * (virt/tag.h, second_level_migrated()).
+ * caches no entry that is not present. All of it is freed with the address space, or becomes part
+ * of another one (struct private_pool). No vCPU exists then, and what a TLB still has of it is
+ * under the tags of vCPUs that are gone. A vCPU that gets such a tag, an ASID, a VPID or a root,
+ * flushes it before its first entry (virt/tag.h, second_level_migrated()).
  *
  * The pages are charged to the memory cgroup of the process that adds them. They are not in
  * its RSS, by which the OOM killer chooses. So they are counted as page tables of the process:
  * the OOM killer adds these to the RSS, and /proc/PID/status shows them as VmPTE.
  *
  * A child process gets a copy (private_copy()). Sealed pages are not copied: no guest can write
- * them, so all copies share them, by reference.
+ * them, so all copies share them, by reference. The other pages of an address space that is freed
+ * become those of the next copy in the same tree of processes (struct private_pool): so they are
+ * not cleared, charged and allocated each time. They stay charged to the cgroup that has allocated
+ * them, and leave the pool only to be overwritten as a whole.
  *
  * The pages of the window are in a mapping, too: the process can read them after its stub (stub.c).
  */
@@ -51,6 +54,9 @@
 /* 256 MB: decision 0051 gives the reason. There is one directory, which covers 1 GB. */
 #define PRIVATE_MAX	65536
 static_assert(LEVEL_ENTRIES * LEVEL_ENTRIES >= PRIVATE_MAX);
+
+/* The most pages in a pool: as many as a child of a small program needs. */
+#define POOL_PAGES	32
 
 u64 private_base __ro_after_init;
 unsigned int private_max __ro_after_init;
@@ -166,42 +172,149 @@ static void drop_list(struct private_memory *private, struct list_head *list)
 		drop_page(private, page);
 }
 
+static void free_pool(struct kref *kref)
+{
+	struct private_pool *pool = container_of(kref, struct private_pool, kref);
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, &pool->pages, lru)
+		__free_page(page);
+	kfree(pool);
+}
+
+/*
+ * Makes the pool of an address space that is copied for the first time, unless there is no memory,
+ * or the kernel shall clear all pages that are freed. The lock is held.
+ */
+static void make_pool(struct private_memory *private)
+{
+	struct private_pool *pool;
+
+	lockdep_assert_held(&private->lock);
+	if (private->pool || want_init_on_free())
+		return;
+	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
+	if (!pool)
+		return;
+	kref_init(&pool->kref);
+	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->pages);
+	private->pool = pool;
+}
+
+/* Takes a page from the pool, with old contents, or NULL. @pool may be NULL. */
+static struct page *take_pooled(struct private_pool *pool)
+{
+	struct page *page;
+
+	if (!pool)
+		return NULL;
+	spin_lock(&pool->lock);
+	page = list_first_entry_or_null(&pool->pages, struct page, lru);
+	if (page) {
+		list_del(&page->lru);
+		pool->count--;
+	}
+	spin_unlock(&pool->lock);
+	return page;
+}
+
+/*
+ * Puts a page that no guest reaches any more into the pool, if nobody else has it: a page of the
+ * window may still be in a pipe. Returns whether it has taken over the reference.
+ */
+static bool put_pooled(struct private_pool *pool, struct page *page)
+{
+	bool taken;
+
+	if (!pool || page_private(page) || page_count(page) != 1)
+		return false;
+	spin_lock(&pool->lock);
+	taken = pool->count < POOL_PAGES;
+	if (taken) {
+		list_add(&page->lru, &pool->pages);
+		pool->count++;
+	}
+	spin_unlock(&pool->lock);
+	return taken;
+}
+
+/* Gives up page @n: to the pool, if it is a page that a copy has for itself. */
+static void drop_entry(struct private_memory *private, u64 n)
+{
+	u64 entry = entry_of(private, n);
+	struct page *page = page_of(entry);
+
+	if (entry & WRITABLE && put_pooled(private->pool, page))
+		mm_dec_nr_ptes(private->mm);
+	else
+		drop_page(private, page);
+}
+
 /* Frees it with all pages; no vCPU of the address space exists any more. */
 void private_destroy(struct private_memory *private)
 {
 	u64 n;
 
 	for (n = 0; n < private->count; n++)
-		drop_page(private, page_of(entry_of(private, n)));
+		drop_entry(private, n);
 	drop_list(private, &private->tables);
+	if (private->pool)
+		kref_put(&private->pool->kref, free_pool);
 	if (private->top)
 		atomic_dec(&private_users);
 	kfree(private);
 }
 
 /*
- * Returns a new page, which is counted: with the contents at @source, which is an address in the
- * kernel or, with __user, in the process, or zeroed if both are NULL. Returns ERR_PTR(-ENOMEM),
- * ERR_PTR(-EFAULT), or ERR_PTR(-EINTR) for a fatal signal.
+ * Returns a new page, which is counted: with the contents at @user in the process, or zeroed if it
+ * is NULL. Returns ERR_PTR(-ENOMEM), ERR_PTR(-EFAULT), or ERR_PTR(-EINTR) for a fatal signal.
  */
-static struct page *new_page(struct private_memory *private, void *source,
-			     const void __user *user)
+static struct page *new_page(struct private_memory *private, const void __user *user)
 {
 	struct page *page;
 
 	if (fatal_signal_pending(current))
 		return ERR_PTR(-EINTR);
 	cond_resched();
-	page = alloc_page(GFP_KERNEL_ACCOUNT | (source || user ? 0 : __GFP_ZERO));
+	page = alloc_page(GFP_KERNEL_ACCOUNT | (user ? 0 : __GFP_ZERO));
 	if (!page)
 		return ERR_PTR(-ENOMEM);
 	mm_inc_nr_ptes(private->mm);
-	if (source)
-		copy_page(page_address(page), source);
 	if (user && copy_from_user(page_address(page), user, PAGE_SIZE)) {
 		drop_page(private, page);
 		return ERR_PTR(-EFAULT);
 	}
+	return page;
+}
+
+/*
+ * Does what copy_page() does. The kernel chooses another way than this for a processor whose
+ * REP MOVS is slow, but each one that has nested paging has a fast one.
+ */
+static void copy_whole(void *to, const void *from)
+{
+	unsigned long words = PAGE_SIZE / sizeof(u64);
+
+	asm volatile("rep movsq" : "+D" (to), "+S" (from), "+c" (words) : : "memory");
+}
+
+/*
+ * Returns a page like @source, which is counted: from the pool if it has one, or a new one. All of
+ * its contents are replaced. Returns an error as new_page().
+ */
+static struct page *copied_page(struct private_memory *private, const struct page *source)
+{
+	struct page *page;
+
+	if (fatal_signal_pending(current))
+		return ERR_PTR(-EINTR);
+	cond_resched();
+	page = take_pooled(private->pool) ?: alloc_page(GFP_KERNEL_ACCOUNT);
+	if (!page)
+		return ERR_PTR(-ENOMEM);
+	mm_inc_nr_ptes(private->mm);
+	copy_whole(page_address(page), page_address(source));
 	return page;
 }
 
@@ -213,7 +326,7 @@ static int new_pages(struct private_memory *private, struct list_head *list, u64
 		     const void __user *user)
 {
 	for (; count; count--) {
-		struct page *page = new_page(private, NULL, user);
+		struct page *page = new_page(private, user);
 
 		if (IS_ERR(page))
 			return PTR_ERR(page);
@@ -408,14 +521,14 @@ static struct page *copy_of(struct private_memory *to, u64 entry, const struct p
 	if (page == from_run) {
 		page = run;
 	} else if (page_private(page)) {
-		idle = new_page(to, NULL, NULL);
+		idle = new_page(to, NULL);
 		if (!IS_ERR(idle)) {
 			set_page_private(idle, page_private(page));
 			list_add(&idle->lru, &to->idle);
 		}
 		return idle;
 	} else if (entry & WRITABLE) {
-		return new_page(to, page_address(page), NULL);
+		return copied_page(to, page);
 	}
 	get_page(page);
 	mm_inc_nr_ptes(to->mm);
@@ -427,7 +540,7 @@ static struct page *copy_of(struct private_memory *to, u64 entry, const struct p
  * @run in the place of @from_run. The lock of @from is held. Returns 0, -EBUSY or an error of
  * new_page(), after which some pages were added.
  */
-static int copy_locked(struct private_memory *to, const struct private_memory *from,
+static int copy_locked(struct private_memory *to, struct private_memory *from,
 		       const struct page *from_run, struct page *run)
 {
 	LIST_HEAD(tables);
@@ -435,6 +548,10 @@ static int copy_locked(struct private_memory *to, const struct private_memory *f
 	u64 n;
 
 	lockdep_assert_held(&from->lock);
+	make_pool(from);
+	to->pool = from->pool;
+	if (to->pool)
+		kref_get(&to->pool->kref);
 	err = new_pages(to, &tables, tables_for(to, from->count), NULL);
 	err = err ?: make_directory(to, &tables);
 	for (n = 0; n < from->count && !err; n++) {

@@ -276,17 +276,19 @@ static inline bool second_level_address(const struct second_level_vcpu *vcpu, u6
 }
 
 /*
- * A nested page fault at an address of the process, with DUNE_FAULT_* in @flags, before the
- * process's fault handler is called. In most cases the process has the page, and only the
+ * A nested page fault at @gpa, which is @address of the process, with DUNE_FAULT_* in @flags, before
+ * the process's fault handler is called. In most cases the process has the page, and only the
  * mirror lacks it.
  *
  * Called in process context; may sleep. Returns 0 to enter the guest again, -ENOMEM, or
  * -EFAULT: the process's fault handler has to decide.
  */
-static inline int second_level_fill_before(struct second_level_vcpu *vcpu, u64 address, u32 flags)
+static inline int second_level_fill_before(struct second_level_vcpu *vcpu, u64 gpa, u64 address,
+					   u32 flags)
 {
 	if (static_branch_unlikely(&second_level_mirrored))
-		return mirror_fill(vcpu->space->mirror, vcpu->space->tree, address, flags, true);
+		return mirror_fill(vcpu->space->mirror, vcpu->space->tree, gpa, address, flags,
+				   true);
 	return -EFAULT;
 }
 
@@ -301,14 +303,14 @@ static inline int second_level_fill_before(struct second_level_vcpu *vcpu, u64 a
  * the kernel has taken the page away again meanwhile, or a fatal signal is
  * pending, the guest's fault comes again.
  */
-static inline bool second_level_fill_after(struct second_level_vcpu *vcpu,
+static inline bool second_level_fill_after(struct second_level_vcpu *vcpu, u64 gpa,
 					   u64 address, u32 flags, bool resolved)
 {
 	if (!static_branch_unlikely(&second_level_mirrored)) {
 		root_fill(&vcpu->root, address);
 		return resolved;
 	}
-	return resolved && mirror_fill(vcpu->space->mirror, vcpu->space->tree, address,
+	return resolved && mirror_fill(vcpu->space->mirror, vcpu->space->tree, gpa, address,
 				       flags, !(flags & DUNE_FAULT_WRITE)) != -ENOMEM;
 }
 

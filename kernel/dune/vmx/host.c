@@ -245,12 +245,35 @@ static __always_inline void ibpb_if_kvm_has_vmcs(void)
 		ibpb_if_vmcs();
 }
 
+/*
+ * Returns whether nothing has changed since @put of the last run, which this one resumes: the
+ * thread has only made the guest's call, so what vmx_host_save() has saved is still valid. It was
+ * not switched away from, so it is on the same CPU and no other thread has made another VMCS
+ * current or has taken a TLB tag; nor has this thread, since no other vCPU was loaded here
+ * (can_resume()). If virtualization was turned off in between, the VMCS was cleared.
+ */
+static bool is_as_left(const struct dune_vcpu *vcpu)
+{
+	const struct vcpu_hw *hw = vcpu->hw;
+
+	return vcpu->resumed && vcpu->epoch == hw->left_epoch &&
+	       hw->cpu == smp_processor_id() && !hw->lists_msrs &&
+	       !(hw->pending & (VMX_PENDING_CPU | VMX_PENDING_ACTIVATE | VMX_PENDING_MSRS)) &&
+	       !static_branch_unlikely(&virt_kvm_loaded);
+}
+
 /* Implements @load of struct vcpu_ops. */
 void vmx_vcpu_load(struct dune_vcpu *vcpu, bool migrated)
 {
 	struct vcpu_hw *hw = vcpu->hw;
 
 	lockdep_assert_irqs_disabled();
+	if (is_as_left(vcpu)) {
+		msr_write(MSR_KERNEL_GS_BASE, hw->kernel_gs_base);
+		hw->switched = true;
+		vmx_load_msrs(hw);
+		return;
+	}
 	ibpb_if_kvm_has_vmcs();
 	hw->pending |= VMX_PENDING_HOST;
 	if (migrated)
@@ -272,6 +295,7 @@ void vmx_vcpu_put(struct dune_vcpu *vcpu)
 	struct vcpu_hw *hw = vcpu->hw;
 
 	lockdep_assert_irqs_disabled();
+	hw->left_epoch = vcpu->epoch;
 	if (hw->msrs_loaded)
 		vmx_restore_msrs(hw);
 	if (hw->switched) {

@@ -198,10 +198,11 @@ struct vmx_loan {
  * @host_rsp:	the VMCS's host RSP, as vmx_switch() left it
  * @pending:	VMX_PENDING_*
  * @launched:	the next entry is VMRESUME, not VMLAUNCH
- * @switched:	between @load and @put of struct vcpu_ops: vmx_host_save() was called
+ * @switched:	between @load and @put of struct vcpu_ops: the host's state is in @host
  * @msrs_loaded: the CPU has the guest's system-call MSRs, until @put
  * @lists_msrs:	the processor switches these MSRs at each entry and exit, while KVM is
  *		loaded
+ * @left_epoch:	dune_vcpu.epoch at the last @put
  * @keeps_shadow: RIP and RFLAGS are what they were at the last exit, so a shadow of STI or
  *		MOV SS still holds
  * @no_cpuid:	CPUID raises #GP: @forbid of struct vcpu_ops
@@ -255,6 +256,7 @@ struct vcpu_hw {
 	void *vmcs;
 	u64 vmcs_pa;
 	u64 host_rsp;
+	u64 left_epoch;
 	u32 pending;
 	bool launched;
 	bool switched;

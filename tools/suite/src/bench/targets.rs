@@ -225,9 +225,9 @@ pub const SUBJECTS: [Subject; 29] = [
             amd(times(1.25)),
             intel(times(1.25)).accepting(
                 &[Series::V6_1],
-                times(1.53),
-                "The mirror of a child is empty at first, and faults fill it ([decision
-  0029](decisions/0029-ept-entries-come-from-the-page-table-bits.md)).",
+                times(1.33),
+                "The kernel registers a notifier for the child's memory, and faults fill the child's
+  mirror ([decision 0065](decisions/0065-mirror-costs-less-and-copies-reuse-pages.md)).",
             ),
         ],
     ),
@@ -239,9 +239,9 @@ pub const SUBJECTS: [Subject; 29] = [
             amd(times(1.25)),
             intel(times(1.25)).accepting(
                 &[Series::V6_1],
-                times(1.77),
+                times(1.4),
                 "In the sandbox an execve also makes a vCPU, and copies private memory ([decision
-  0061](decisions/0061-execve-without-a-native-start.md)).",
+  0061](decisions/0061-execve-without-a-native-start.md)), and faults fill the mirror.",
             ),
         ],
     ),
