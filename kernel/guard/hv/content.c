@@ -18,15 +18,21 @@ static const u8 field_size[CONTENT_RELOCATION_KINDS] = {
 
 /* ---- the description ---- */
 
-/* Takes @count elements from the rest of a blob: returns their start, or 0 if it ends before. */
-static const void *take(const u8 **rest, u64 *left, u64 count, u64 size)
-{
-	const u8 *start = *rest;
+/* The rest of a blob: @start is 0 once something was longer than it. */
+struct rest {
+	const u8 *start;
+	u64 left;
+};
 
-	if (count * size > *left)
-		return 0;
-	*rest += count * size;
-	*left -= count * size;
+/* Takes @count elements, and returns their start. */
+static const void *take(struct rest *rest, u64 count, u64 size)
+{
+	const u8 *start = rest->start;
+
+	if (count * size > rest->left)
+		start = 0;
+	rest->start = start ? start + count * size : 0;
+	rest->left -= start ? count * size : 0;
 	return start;
 }
 
@@ -79,15 +85,15 @@ static int check_contents(const struct content *content)
 
 	for (i = 0; i < header->contents; i++) {
 		const struct content_bytes *one = &content->contents[i];
+		const struct content_relocation *hole;
 		u64 from = 0;
 
 		if (!is_part(one->first_byte, one->length, header->bytes) ||
 		    !is_part(one->first_hole, one->holes, header->holes) ||
 		    one->holes > CONTENT_MAX_HOLES)
 			return 0;
-		for (k = 0; k < one->holes; k++) {
-			const struct content_relocation *hole = &content->holes[one->first_hole + k];
-
+		hole = content->holes + one->first_hole;
+		for (k = 0; k < one->holes; k++, hole++) {
 			if (!check_relocation(content, hole, from, one->length, 1))
 				return 0;
 			from = relocation_end(hole);
@@ -187,7 +193,9 @@ static int check_sections(const struct content *content)
 	for (i = 0; i < header->sections; i++) {
 		const struct content_section *section = &content->sections[i];
 
-		if (section->region < region || (section->region == region && section->offset < end))
+		if (section->region < region)
+			return 0;
+		if (section->region == region && section->offset < end)
 			return 0;
 		if (!check_section(content, section, relocations, sites))
 			return 0;
@@ -234,9 +242,8 @@ static int check_places(const struct content *content)
 
 int content_open(struct content *content, const void *blob, u64 size)
 {
-	const u8 *rest = blob;
-	u64 left = size;
-	const struct content_header *header = take(&rest, &left, 1, sizeof(*header));
+	struct rest rest = { .start = blob, .left = size };
+	const struct content_header *header = take(&rest, 1, sizeof(*header));
 
 	if (!header || size > CONTENT_MAX_SIZE || header->magic != CONTENT_MAGIC ||
 	    header->version != CONTENT_VERSION || header->size != size ||
@@ -244,9 +251,16 @@ int content_open(struct content *content, const void *blob, u64 size)
 	    !is_name(header->name) || !is_name(header->kernel))
 		return 0;
 	content->header = header;
-#define TAKE(field)	(content->field = take(&rest, &left, header->field, sizeof(*content->field)))
-	if (!TAKE(sections) || !TAKE(relocations) || !TAKE(sites) || !TAKE(contents) ||
-	    !TAKE(holes) || !TAKE(entries) || !TAKE(bugs) || !TAKE(fixups) || !TAKE(bytes) || left)
+	content->sections = take(&rest, header->sections, sizeof(*content->sections));
+	content->relocations = take(&rest, header->relocations, sizeof(*content->relocations));
+	content->sites = take(&rest, header->sites, sizeof(*content->sites));
+	content->contents = take(&rest, header->contents, sizeof(*content->contents));
+	content->holes = take(&rest, header->holes, sizeof(*content->holes));
+	content->entries = take(&rest, header->entries, sizeof(*content->entries));
+	content->bugs = take(&rest, header->bugs, sizeof(*content->bugs));
+	content->fixups = take(&rest, header->fixups, sizeof(*content->fixups));
+	content->bytes = take(&rest, header->bytes, sizeof(*content->bytes));
+	if (!rest.start || rest.left)
 		return 0;
 	/* Symbols have no part: their number is only bounded. */
 	return header->symbols <= 0x10000 && check_contents(content) && check_sections(content) &&
@@ -311,7 +325,9 @@ static int has_target(const struct check *check, const struct content_relocation
 	*symbol = value - (s64)one->addend;
 	if (one->region >= CONTENT_REGIONS)
 		return is_outside(check, value);
-	return check->memory[one->region].size && *symbol == check->memory[one->region].address;
+	if (!check->memory[one->region].size)
+		return 0;
+	return *symbol == check->memory[one->region].address;
 }
 
 /* All relocations of a symbol agree where it is. */
@@ -334,7 +350,8 @@ static int is_relocated(struct check *check, const struct content_relocation *on
 }
 
 /* Linux may have changed where a site's external targets are: they only lie outside. */
-static int has_content(const struct check *check, const struct content_bytes *one, u32 region, u32 offset)
+static int has_content(const struct check *check, const struct content_bytes *one, u32 region,
+		       u32 offset)
 {
 	const struct content_relocation *hole = check->content->holes + one->first_hole;
 	const struct content_relocation *last = hole + one->holes;
@@ -347,11 +364,11 @@ static int has_content(const struct check *check, const struct content_bytes *on
 			if (!has_target(check, hole, region, offset + i, &symbol))
 				return 0;
 			i += field_size[hole++->kind];
-		} else if (byte_at(check, region, offset + i) != bytes[i]) {
-			return 0;
-		} else {
-			i++;
+			continue;
 		}
+		if (byte_at(check, region, offset + i) != bytes[i])
+			return 0;
+		i++;
 	}
 	return 1;
 }

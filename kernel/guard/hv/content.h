@@ -25,11 +25,11 @@ typedef long long s64;
 #define CONTENT_PAGE		4096
 
 /* The largest description, and the most of it that could take long. */
-#define CONTENT_MAX_SIZE	(2 << 20)
+#define CONTENT_MAX_SIZE	0x200000
 #define CONTENT_MAX_SECTIONS	128
 #define CONTENT_MAX_CONTENTS	200	/* of one patch site */
 #define CONTENT_MAX_HOLES	16	/* of one content */
-#define CONTENT_MAX_MEMORY	(1 << 30)	/* of one region */
+#define CONTENT_MAX_MEMORY	0x40000000	/* of one region */
 
 /* The parts of memory to which Linux loads a module (enum mod_mem_type since 6.4). */
 enum content_region {

@@ -63,6 +63,7 @@ static int launch(struct dune_guard_answer *answer)
 
 static void stop(void)
 {
+	guard_registrations_drop();
 	guard_cpus_stop();
 	guard_unload(&memory);
 	state = DUNE_GUARD_OFF;
@@ -179,12 +180,21 @@ long guard_request(unsigned int command, void __user *user)
 	long ret;
 
 	mutex_lock(&guard_lock);
-	if (command == DUNE_GUARD_GET_STATUS)
+	switch (command) {
+	case DUNE_GUARD_GET_STATUS:
 		ret = get_status(user);
-	else if (command == DUNE_GUARD_GET_LOG)
+		break;
+	case DUNE_GUARD_GET_LOG:
 		ret = get_log(user);
-	else
+		break;
+	case DUNE_GUARD_REGISTER:
+	case DUNE_GUARD_UNREGISTER:
+	case DUNE_GUARD_GET_REGISTRATION:
+		ret = guard_registration_request(command, user, state);
+		break;
+	default:
 		ret = request(command, user);
+	}
 	mutex_unlock(&guard_lock);
 	return ret;
 }

@@ -7,7 +7,7 @@
  *	compare match KO DESCRIPTION		the module, in all ways in which Linux may patch it
  *	compare flip KO DESCRIPTION COUNT	flips bits of its memory, in each byte, or in COUNT
  *	compare move KO DESCRIPTION		relocates one field wrongly, each in turn
- *	compare agree KO DESCRIPTION		leads one relocation of a symbol elsewhere, each in turn
+ *	compare agree KO DESCRIPTION		leads one relocation of a symbol elsewhere
  *	compare fuzz KO DESCRIPTION COUNT SEED	COUNT damaged descriptions
  */
 #include "loader.h"

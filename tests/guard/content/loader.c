@@ -95,7 +95,8 @@ static void layout_sections(struct elf *elf)
 		Elf64_Shdr *header = &elf->sections[i];
 		unsigned long long align = header->sh_addralign ? header->sh_addralign : 1;
 
-		elf->region[i] = r = region_of(elf, i);
+		r = region_of(elf, i);
+		elf->region[i] = r;
 		if (r < 0)
 			continue;
 		elf->offset[i] = (module->memory[r].size + align - 1) / align * align;

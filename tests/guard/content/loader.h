@@ -17,6 +17,7 @@ enum {
 	PATCH_NEW,		/* all alternatives, lfence, other thunks, tracing */
 	PATCHINGS,
 };
+
 extern const char *const patchings[PATCHINGS];
 
 /* A relocated field of code or constants. */
