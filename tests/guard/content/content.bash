@@ -166,6 +166,13 @@ objcopy --rename-section .modinfo=.modest "$ko" "$work/bad"
 refused "not a kernel module (it has no .modinfo)" "an object file that is no module"
 objcopy --rename-section .gnu.linkonce.this_module=.none "$ko" "$work/bad"
 refused "not a linked module: it has no .gnu.linkonce.this_module" "a part of a module"
+# Symbols of a section that does not exist: 24 bytes each, with its number at 6.
+cp "$ko" "$work/bad"
+symbols=0x$(readelf -SW "$ko" | sed -nE 's/.* \.symtab +SYMTAB +[0-9a-f]+ ([0-9a-f]+) .*/\1/p')
+for ((i = 1; i < 20; i++)); do
+	printf '\377\177' | dd of="$work/bad" bs=1 seek=$((symbols + 24 * i + 6)) conv=notrunc status=none
+done
+refused "a relocation to a section that does not exist" "a module with wrong symbols"
 head -c 20000 "$ko" >"$work/bad"
 refused "a damaged ELF file: " "a part of a file"
 xz -c "$ko" | head -c 2000 >"$work/bad"
@@ -190,7 +197,7 @@ for ((i = 0; i < 200; i++)); do
 	0 | 2) ;;
 	*)
 		panicked=1
-		tail -3 "$work/out" | sed 's/^/# /'
+		grep -A1 panicked "$work/out" | sed 's/^/# /'
 		;;
 	esac
 done

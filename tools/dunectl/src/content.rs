@@ -25,9 +25,14 @@ pub fn describe(options: &Describe) -> Result<End> {
     let module = module::read(&options.module)?;
     let metadata =
         describe::metadata(&module).map_err(|why| module::wrong(&options.module, why))?;
-    // Metadata that the guard could not read are an error here, and not later.
-    encode::encode(&metadata).map_err(|why| module::wrong(&options.module, why))?;
-    write(options.output.as_deref(), metadata.to_string().as_bytes())
+    // The text says all of it; a name that cannot be written is an error here, and not later.
+    let text = metadata.to_string();
+    let encoded = encode::encode(&metadata).and_then(|encoded| {
+        let again = encode::encode(&metadata::Metadata::parse(&text)?)?;
+        (encoded == again).then_some(()).ok_or("its names cannot be written".to_owned())
+    });
+    encoded.map_err(|why| module::wrong(&options.module, why))?;
+    write(options.output.as_deref(), text.as_bytes())
 }
 
 /// dunectl guard encode

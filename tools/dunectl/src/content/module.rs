@@ -293,9 +293,17 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Module> {
     let module = Module {
         name: name.to_owned(),
         kernel: kernel.ok_or_else(|| missing("vermagic"))?.to_owned(),
-        functions: functions(&file),
+        functions: functions(&file, sections.len()),
         sections: lay_out(sections, &file).ok_or_else(|| wrong(path, "it is too large"))?,
     };
+    let count = module.sections.len();
+    let points_nowhere = |relocation: &Relocation| {
+        relocation.own_target().is_some_and(|(section, _)| section >= count)
+    };
+    let mut relocations = module.sections.iter().flat_map(|section| &section.relocations);
+    if relocations.any(points_nowhere) {
+        return Err(wrong(path, "a relocation to a section that does not exist"));
+    }
     let mut names = HashSet::new();
     for section in module.sections.iter().filter(|section| section.place.is_some()) {
         let name = &section.name;
@@ -397,12 +405,12 @@ impl BrokenOr {
     }
 }
 
-fn functions(file: &Read) -> Vec<Function> {
+fn functions(file: &Read, sections: usize) -> Vec<Function> {
     let functions = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
     functions
         .filter_map(|symbol| {
             let name = symbol.name().ok()?.to_owned();
-            let section = symbol.section_index()?.0;
+            let section = symbol.section_index().filter(|index| index.0 < sections)?.0;
             Some(Function { name, section, offset: symbol.address() })
         })
         .collect()

@@ -330,7 +330,7 @@ pub fn address(module: &Module, table: &Section, relocation: &Relocation) -> Res
     let wrong = || format!("{}+{:#x}: points nowhere in the module", table.name, relocation.offset);
     let (section, offset) = relocation.own_target().ok_or_else(wrong)?;
     let field = if relocation.kind.is_relative() { relocation.kind.size() as i64 } else { 0 };
-    let offset = u64::try_from(offset - field).map_err(|_| wrong())?;
+    let offset = u64::try_from(offset.wrapping_sub(field)).map_err(|_| wrong())?;
     if offset > module.sections.get(section).ok_or_else(wrong)?.size {
         return Err(wrong());
     }
