@@ -92,6 +92,53 @@ struct dune_guard_entry {
 	__u64 value;
 };
 
+/* dune_guard_registration.state */
+#define DUNE_GUARD_WAITING	0	/* the module is not loaded */
+#define DUNE_GUARD_MATCHES	1	/* it is loaded, and its content is the registered one */
+#define DUNE_GUARD_DIFFERS	2	/* it is loaded, and another one */
+
+/* dune_guard_registration.finding: what differs */
+#define DUNE_GUARD_CONTENT_SIZE		1	/* it is larger or smaller */
+#define DUNE_GUARD_CONTENT_BYTES	2	/* bytes of the section that begins there */
+#define DUNE_GUARD_CONTENT_RELOCATION	3	/* a relocation there */
+#define DUNE_GUARD_CONTENT_SITE		4	/* a patch there */
+#define DUNE_GUARD_CONTENT_GAP		5	/* a byte there, where nothing should be */
+
+#define DUNE_GUARD_NAME		64
+
+/**
+ * struct dune_guard_registration - DUNE_GUARD_REGISTER, _UNREGISTER and _GET_REGISTRATION: a module
+ * that is known by its content
+ * @description:	_REGISTER, input: the address of the description (see
+ *			docs/guard-modules.md), aligned to 4 bytes
+ * @size:		_REGISTER, input: its size; _GET_REGISTRATION returns it
+ * @index:		_GET_REGISTRATION, input: which one, from 0
+ * @state:		_GET_REGISTRATION returns DUNE_GUARD_WAITING, ...
+ * @class:		and the class: 0 for D, 1 for S
+ * @finding:		and what differs, or 0
+ * @region:		and where: a part of the module's memory, as numbered by
+ *			docs/guard-modules.md,
+ * @offset:		and the offset in it
+ * @entries:		and the number of entry points
+ * @reserved:		0
+ * @name:		_UNREGISTER, input: the module; the other two return it
+ * @text:		as dune_guard_answer.text, but not of _GET_REGISTRATION
+ */
+struct dune_guard_registration {
+	__u64 description;
+	__u32 size;
+	__u32 index;
+	__u32 state;
+	__u32 class;
+	__u32 finding;
+	__u32 region;
+	__u32 offset;
+	__u32 entries;
+	__u64 reserved;
+	char name[DUNE_GUARD_NAME];
+	char text[200];
+};
+
 /*
  * Whether the guard can be launched now. ENODEV, EOPNOTSUPP: not on this computer, or not with
  * these settings of its firmware or kernel; EBUSY: another hypervisor is in use; EALREADY: it is
@@ -112,5 +159,18 @@ struct dune_guard_entry {
 #define DUNE_GUARD_GET_STATUS	_IOR('g', 4, struct dune_guard_status)
 /* ENOENT: there is no such entry yet; EINVAL: the guard is not launched, and has no log. */
 #define DUNE_GUARD_GET_LOG	_IOWR('g', 5, struct dune_guard_entry)
+
+/*
+ * Registrations. For tests only: these requests give ENOTTY unless dune-guard.ko has the parameter
+ * registrations=1, because the guard compares the content of a module, and does not protect it yet.
+ *
+ * EINVAL: the guard is not launched, or the description is damaged or for another kernel; EPERM: it
+ * is sealed; EEXIST: the module is registered already; ENOSPC: there are too many.
+ */
+#define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
+/* EINVAL, EPERM: as above; ENOENT: it is not registered. */
+#define DUNE_GUARD_UNREGISTER		_IOWR('g', 7, struct dune_guard_registration)
+/* ENOENT: there are not so many. */
+#define DUNE_GUARD_GET_REGISTRATION	_IOWR('g', 8, struct dune_guard_registration)
 
 #endif /* _UAPI_LINUX_DUNE_GUARD_H */

@@ -5,8 +5,9 @@
  * have a guard), load.c (its memory, with all tables), vmcb.c (the state with which a CPU continues
  * as the guest), ports.c (the ports that a sealed guard watches), cpu.c (each CPU's launch and
  * stop), processors.c (whether Linux runs all processors), answer.c (reasons for refusals),
- * switch.S, lifecycle.c (reboot and suspend) and kexec.c. image.S contains the resident part,
- * guard/hv/, which is the guard once it is launched.
+ * switch.S, lifecycle.c (reboot and suspend), kexec.c, and register.c (modules that are known by
+ * their content). image.S contains the resident part, guard/hv/, which is the guard once it is
+ * launched.
  */
 #ifndef GUARD_LINUX_GUARD_H
 #define GUARD_LINUX_GUARD_H
@@ -97,6 +98,14 @@ void guard_vmcb_fill(struct vmcb *vmcb, const struct guard_memory *memory);
 /* lifecycle.c */
 int guard_lifecycle_init(void);
 void guard_lifecycle_cleanup(void);
+
+/* register.c: @state is the guard's, under the lock of state.c */
+long guard_registration_request(unsigned int command, void __user *user, int state);
+/* The guard stops, and forgets them. */
+void guard_registrations_drop(void);
+int guard_registrations_init(void);
+/* There are none. */
+void guard_registrations_cleanup(void);
 
 /* kexec.c */
 int guard_kexec_disable(struct dune_guard_answer *answer);

@@ -35,9 +35,17 @@ static int __init guard_init(void)
 
 	if (err)
 		return err;
+	err = guard_registrations_init();
+	if (err)
+		goto no_registrations;
 	err = misc_register(&guard_device);
 	if (err)
-		guard_lifecycle_cleanup();
+		goto no_device;
+	return 0;
+no_device:
+	guard_registrations_cleanup();
+no_registrations:
+	guard_lifecycle_cleanup();
 	return err;
 }
 
@@ -47,6 +55,7 @@ static void __exit guard_exit(void)
 	misc_deregister(&guard_device);
 	guard_lifecycle_cleanup();
 	guard_stop_for_shutdown();
+	guard_registrations_cleanup();
 }
 
 module_init(guard_init);

@@ -76,6 +76,7 @@ static int launch(struct dune_guard_answer *answer)
 /* Returns 0, or -EPERM with the reason in @answer. */
 static int stop(struct dune_guard_answer *answer)
 {
+	guard_registrations_drop();
 	guard_cpus_stop();
 	if (guard_cpus_launched()) {
 		keep();
@@ -198,12 +199,21 @@ long guard_request(unsigned int command, void __user *user)
 	long ret;
 
 	mutex_lock(&guard_lock);
-	if (command == DUNE_GUARD_GET_STATUS)
+	switch (command) {
+	case DUNE_GUARD_GET_STATUS:
 		ret = get_status(user);
-	else if (command == DUNE_GUARD_GET_LOG)
+		break;
+	case DUNE_GUARD_GET_LOG:
 		ret = get_log(user);
-	else
+		break;
+	case DUNE_GUARD_REGISTER:
+	case DUNE_GUARD_UNREGISTER:
+	case DUNE_GUARD_GET_REGISTRATION:
+		ret = guard_registration_request(command, user, state);
+		break;
+	default:
 		ret = request(command, user);
+	}
 	mutex_unlock(&guard_lock);
 	return ret;
 }

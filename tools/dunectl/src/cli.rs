@@ -291,6 +291,61 @@ pub enum GuardCommand {
     ///
     /// The guard keeps the last 64 entries.
     Log(Json),
+    /// Write down what a kernel module must look like in memory: its content
+    ///
+    /// The module's object file is read, and nothing is loaded; this needs neither root nor the
+    /// guard. The result is TOML.
+    #[command(after_help = DESCRIBE_NOTES)]
+    Describe(Describe),
+    /// Write metadata in the form that the guard reads, for tests
+    #[command(hide = true)]
+    Encode(Encode),
+}
+
+const DESCRIBE_NOTES: &str = "\
+The metadata have:
+  entries    the functions that the kernel may call, since it knows their addresses: those whose
+             address the module takes, init, exit, and exported functions
+  exits      the functions outside that the module calls
+  section    each section, and where it is loaded; for code and constants the SHA-256 before
+             relocation, with zeros for relocations and patch sites, and all relocations with
+             their targets
+  site       the places that Linux patches, by kind (alternative, retpoline, return, mcount,
+             jump-label, static-call, ...), with all contents that they may have
+  bugs, fixups
+             where the module continues after an exception
+
+Examples:
+  dunectl guard describe /lib/modules/$(uname -r)/kernel/drivers/net/ethernet/intel/e1000/e1000.ko
+  dunectl guard describe e1000e.ko.xz -o e1000e.toml    compressed by xz, zstd or gzip
+
+Exit status:
+  0    done
+  2    the file is no module for x86-64, or has something that is not known here
+  69   the program that unpacks it is missing
+  125  dunectl failed
+
+docs/guard-modules.md explains the format.";
+
+#[derive(Debug, Args)]
+pub struct Describe {
+    /// The module's object file
+    #[arg(value_name = "MODULE.ko")]
+    pub module: PathBuf,
+
+    /// Write to FILE [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Encode {
+    /// The metadata
+    pub metadata: PathBuf,
+
+    /// Write to FILE [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ use dune_machine::{Error, Result};
 use serde_json::{json, Map, Value};
 
 use crate::cli::{GuardCommand, Json};
+use crate::content;
 use crate::exit::{restore_sigpipe, End};
 
 const DEVICE: &str = "/dev/dune-guard";
@@ -91,9 +92,16 @@ const GET_LOG: u64 = request::<Entry>(READ | WRITE, 5);
 
 /// Runs a subcommand of dunectl guard.
 pub fn run(command: &GuardCommand) -> Result<End> {
+    // These need no device, and no root.
+    match command {
+        GuardCommand::Describe(options) => return content::describe(options),
+        GuardCommand::Encode(options) => return content::encode(options),
+        _ => {}
+    }
     restore_sigpipe();
     let device = open()?;
     match command {
+        GuardCommand::Describe(_) | GuardCommand::Encode(_) => unreachable!("handled above"),
         GuardCommand::Check(options) => check(&device, options),
         GuardCommand::Launch => ask(&device, LAUNCH, "launched"),
         GuardCommand::Seal => ask(&device, SEAL, "sealed"),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dunectl, the command.
 //!
-//! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs, check.rs.
-//! exit.rs is how they end.
+//! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs (with
+//! content.rs for guard describe), check.rs. exit.rs is how they end.
 
 mod check;
 mod cli;
+mod content;
 mod exit;
 mod guard;
 mod lookup;

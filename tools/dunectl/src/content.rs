@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The content of a kernel module, from its object file: what of it must be in memory, byte by byte,
+//! when it is loaded. docs/guard-modules.md describes it.
+//!
+//! module.rs reads the file; sites.rs finds the places that Linux patches; describe.rs puts the
+//! metadata together; metadata.rs is their text, which is written and read; encode.rs makes of them
+//! what kernel/guard/hv/content.c reads.
+
+mod describe;
+mod encode;
+mod metadata;
+mod module;
+mod sites;
+
+use std::io::Write;
+
+use dune_machine::{Error, Result};
+
+use crate::cli::{Describe, Encode};
+use crate::exit::{restore_sigpipe, End};
+
+/// dunectl guard describe
+pub fn describe(options: &Describe) -> Result<End> {
+    restore_sigpipe();
+    let module = module::read(&options.module)?;
+    let metadata =
+        describe::metadata(&module).map_err(|why| module::wrong(&options.module, why))?;
+    // The text says all of it; a name that cannot be written is an error here, and not later.
+    let text = metadata.to_string();
+    let encoded = encode::encode(&metadata).and_then(|encoded| {
+        let again = encode::encode(&metadata::Metadata::parse(&text)?)?;
+        (encoded == again).then_some(()).ok_or("its names cannot be written".to_owned())
+    });
+    encoded.map_err(|why| module::wrong(&options.module, why))?;
+    write(options.output.as_deref(), text.as_bytes())
+}
+
+/// dunectl guard encode
+pub fn encode(options: &Encode) -> Result<End> {
+    restore_sigpipe();
+    let path = &options.metadata;
+    let text = std::fs::read_to_string(path).map_err(|e| module::wrong(path, e))?;
+    let metadata = metadata::Metadata::parse(&text).map_err(|why| module::wrong(path, why))?;
+    let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
+    write(options.output.as_deref(), &bytes)
+}
+
+fn write(path: Option<&std::path::Path>, bytes: &[u8]) -> Result<End> {
+    let result = match path {
+        Some(path) => std::fs::write(path, bytes),
+        None => std::io::stdout().write_all(bytes),
+    };
+    let name = path.map_or("the output".to_owned(), |path| path.display().to_string());
+    result.map_err(|e| Error::Io { action: format!("writing {name}"), source: e })?;
+    Ok(End::Code(0))
+}
