@@ -15,7 +15,7 @@ const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"]
 
 /// The project's kernel modules, in the order of loading. Each makes a device of its own
 /// name.
-pub const MODULES: &[&str] = &["dune", "dune-guard"];
+pub const MODULES: &[&str] = &["dune", "dune-guard", "guard-keys"];
 
 /// The modules' files, for messages: "dune.ko".
 pub fn modules_text() -> String {
