@@ -8,27 +8,29 @@
 
 #include "guard/keys/inside/exchange.h"
 
+/* Words at any address. */
+typedef u32 __attribute__((aligned(1), may_alias)) any32;
+typedef u64 __attribute__((aligned(1), may_alias)) any64;
+
 static inline void copy(void *to, const void *from, u32 length)
 {
-	u8 *t = to;
 	const u8 *f = from;
+	u8 *t = to;
 
 	for (; length >= 8; length -= 8, t += 8, f += 8)
-		*(u64 __attribute__((aligned(1), may_alias)) *)t =
-			*(const u64 __attribute__((aligned(1), may_alias)) *)f;
+		*(any64 *)t = *(const any64 *)f;
 	while (length--)
 		*t++ = *f++;
 }
 
-/* Memory that others may write at the same time: each byte is read once. */
+/* From memory that others may write at the same time: each byte is read once. */
 static inline void copy_shared(void *to, const volatile void *from, u32 length)
 {
 	const volatile u8 *f = from;
 	u8 *t = to;
 
 	for (; length >= 8; length -= 8, t += 8, f += 8)
-		*(u64 __attribute__((aligned(1), may_alias)) *)t =
-			*(const volatile u64 __attribute__((aligned(1), may_alias)) *)f;
+		*(any64 *)t = *(const volatile any64 *)f;
 	while (length--)
 		*t++ = *f++;
 }
@@ -39,29 +41,29 @@ static inline void clear(void *at, u32 length)
 	volatile u8 *p = at;
 
 	for (; length >= 8; length -= 8, p += 8)
-		*(volatile u64 __attribute__((aligned(1), may_alias)) *)p = 0;
+		*(volatile any64 *)p = 0;
 	while (length--)
 		*p++ = 0;
 }
 
-static inline u64 load64(const u8 *at)
-{
-	return *(const u64 __attribute__((aligned(1), may_alias)) *)at;
-}
-
-static inline void store64(u8 *at, u64 value)
-{
-	*(u64 __attribute__((aligned(1), may_alias)) *)at = value;
-}
-
 static inline u32 load32(const u8 *at)
 {
-	return *(const u32 __attribute__((aligned(1), may_alias)) *)at;
+	return *(const any32 *)at;
+}
+
+static inline u64 load64(const u8 *at)
+{
+	return *(const any64 *)at;
 }
 
 static inline void store32(u8 *at, u32 value)
 {
-	*(u32 __attribute__((aligned(1), may_alias)) *)at = value;
+	*(any32 *)at = value;
+}
+
+static inline void store64(u8 *at, u64 value)
+{
+	*(any64 *)at = value;
 }
 
 /* 1 if both are the same, else 0, without a branch. */

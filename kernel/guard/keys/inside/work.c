@@ -38,10 +38,10 @@ struct key {
 
 struct keys_exchange keys_exchange __attribute__((section(".bss.guard.exchange"), aligned(4096)));
 
-static struct key keys[KEYS_MAX];
+static struct key keys_table[KEYS_MAX];
 static struct keys_request request;
 static u8 extra[KEYS_EXTRA], text[KEYS_TEXT];
-static u8 pool[SHA256_DIGEST];
+static u8 keys_pool[SHA256_DIGEST];
 
 /* A random number of the processor's; 0 if it has none to give. */
 static u64 processor_random(void)
@@ -73,10 +73,10 @@ static void draw(u8 bytes[DRAWN])
 	for (i = 0; i < 4; i++)
 		store64(message + 1 + KEYS_SEED + 8 * i, processor_random());
 	for (i = 0; i < 4; i++) {
-		u8 *to = i == 1 ? bytes : i == 2 ? bytes + SHA256_DIGEST : pool;
+		u8 *to = i == 1 ? bytes : i == 2 ? bytes + SHA256_DIGEST : keys_pool;
 
 		message[0] = i;
-		hmac_set_key(&key, pool, SHA256_DIGEST);
+		hmac_set_key(&key, keys_pool, SHA256_DIGEST);
 		hmac(&key, message, i ? 1 : sizeof(message), to);
 	}
 	clear(message, sizeof(message));
@@ -95,8 +95,8 @@ static struct key *find(void)
 	u32 i;
 
 	for (i = 0; i < KEYS_MAX; i++)
-		if (is_visible(&keys[i]) && keys[i].handle == request.handle)
-			return &keys[i];
+		if (is_visible(&keys_table[i]) && keys_table[i].handle == request.handle)
+			return &keys_table[i];
 	return 0;
 }
 
@@ -117,10 +117,11 @@ static long find_free(struct key **free)
 
 	*free = 0;
 	for (i = 0; i < KEYS_MAX; i++) {
-		struct key *key = &keys[i];
+		struct key *key = &keys_table[i];
 
 		if (!key->handle) {
-			*free = key;
+			if (!*free)
+				*free = key;
 			continue;
 		}
 		count += key->user == request.user;
@@ -138,7 +139,7 @@ static long add_key_of(int is_given)
 	u32 can = request.kind == KEYS_CIPHER ? KEYS_CAN_ENCRYPT | KEYS_CAN_DECRYPT :
 						KEYS_CAN_SIGN | KEYS_CAN_VERIFY;
 	const u8 *secret;
-	u8 drawn[DRAWN];
+	u8 drawn[DRAWN] = { 0 };
 	struct key *key;
 	u32 length = 32;
 	long err;
@@ -221,6 +222,7 @@ static long crypt(int encrypts)
 		text[i] &= -good;
 	copy(keys_exchange.text, text, length);
 	clear(text, length);
+	clear(extra, extra_length);
 	clear(tag, sizeof(tag));
 	return -(long)((1 - good) * EBADMSG);
 }
@@ -257,7 +259,7 @@ static long list(void)
 	u32 i;
 
 	for (i = request.index; i < KEYS_MAX; i++) {
-		const struct key *key = &keys[i];
+		const struct key *key = &keys_table[i];
 
 		if (!is_visible(key))
 			continue;
@@ -289,8 +291,8 @@ static long forget_file(void)
 	u32 i;
 
 	for (i = 0; i < KEYS_MAX; i++)
-		if (keys[i].handle && keys[i].file && keys[i].file == request.file)
-			clear(&keys[i], sizeof(keys[i]));
+		if (keys_table[i].handle && keys_table[i].file && keys_table[i].file == request.file)
+			clear(&keys_table[i], sizeof(keys_table[i]));
 	return 0;
 }
 
