@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dunectl, the command.
 //!
-//! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs, check.rs.
-//! exit.rs is how they end.
+//! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs, keys.rs,
+//! check.rs. exit.rs is how they end.
 
 mod check;
 mod cli;
 mod exit;
 mod guard;
+mod keys;
 mod lookup;
 mod machine;
 mod run;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Machine { command } => machine::run(&command),
         Command::Guard { command } => guard::run(&command),
+        Command::Keys { command } => keys::run(&command),
         Command::Check => check::run(),
     };
     match result {
