@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 static char output[8192];
+static char *build;
 
 /* Runs a command of the shell in which KEYS is dunectl keys. Its exit status, and @output. */
 static int run(const char *words)
@@ -27,7 +28,7 @@ static int run(const char *words)
 	FILE *pipe;
 
 	snprintf(command, sizeof(command), "KEYS() { %s/bin/dunectl keys \"$@\"; }; { %s; } 2>&1",
-		 build_directory(), words);
+		 build, words);
 	pipe = popen(command, "r");
 	if (!pipe)
 		bail("%s: %m", command);
@@ -62,6 +63,9 @@ int main(void)
 
 	begin(60);
 	klog_begin(&log);
+	build = realpath(build_directory(), NULL);
+	if (!build || setenv("DUNE_BUILD", build, 1))
+		bail("%s: %m", build_directory());
 	if (!mkdtemp(directory) || chdir(directory))
 		bail("%s: %m", directory);
 	if (module_is_loaded("guard_keys"))

@@ -52,8 +52,10 @@ static struct miscdevice device = {
 
 static int __init keys_init(void)
 {
-	int err = misc_register(&device);
+	int err;
 
+	keys_start();
+	err = misc_register(&device);
 	if (!err)
 		pr_notice("guard-keys: NOT guarded: the kernel can read all keys\n");
 	return err;

@@ -22,7 +22,11 @@ struct keys_file {
 	fmode_t mode;
 };
 
-/* request.c: for process context; they sleep. The first one returns 0 or a negative errno. */
+/*
+ * request.c: for process context; they sleep. keys_start() is for the time before there are files.
+ * keys_request() returns 0 or a negative errno.
+ */
+void keys_start(void);
 long keys_request(const struct keys_file *file, unsigned int command, void __user *user);
 /* The file was closed: forgets its keys, except those that are kept. */
 void keys_close(const struct keys_file *file);

@@ -169,6 +169,16 @@ static long forget_key(const struct keys_file *file, void __user *user)
 	return forget(file, handle);
 }
 
+void keys_start(void)
+{
+	static const struct keys_file nobody;
+
+	lock();
+	get_random_bytes(request.seed, KEYS_SEED);
+	enter(&nobody, KEYS_STIR);
+	unlock(0);
+}
+
 void keys_close(const struct keys_file *file)
 {
 	lock();

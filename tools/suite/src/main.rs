@@ -62,7 +62,8 @@ enum Command {
         #[command(flatten)]
         kernels: Kernels,
         /// Run only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
-        /// "harness" runs the harness's own tests, "guard/model" the model of the guard
+        /// "harness" runs the harness's own tests, "guard/model" the model of the guard's
+        /// border control, "guard/keys_inside" the tests of the inside of guard-keys.ko
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
         /// Boot in this mode of tests/suite.toml (pti, la57, ...)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make test, make test-all (parts.rs), make test-vmx and make test-debug (debug.rs). plan.rs
 //! chooses what is tested: the tools' own tests (tools.rs), the harness's
-//! (harness.rs), the guard's model (model.rs), and TAP programs in machines (programs.rs, tap.rs)
-//! that are booted in several ways (../table.rs). tally.rs adds the results up.
+//! (harness.rs), TAP programs on this computer (host.rs), and TAP programs in machines (programs.rs,
+//! tap.rs) that are booted in several ways (../table.rs). tally.rs adds the results up.
 
 mod debug;
 mod harness;
-mod model;
+mod host;
 pub mod parts;
 mod plan;
 pub mod programs;

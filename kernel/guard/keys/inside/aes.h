@@ -38,10 +38,13 @@ static inline void transpose(u64 q[8])
 {
 	u32 i;
 
+#pragma GCC unroll 8
 	for (i = 0; i < 8; i += 2)
 		swap_bits(&q[i], &q[i + 1], 0x5555555555555555, 1);
+#pragma GCC unroll 8
 	for (i = 0; i < 8; i += (i & 1) ? 3 : 1)
 		swap_bits(&q[i], &q[i + 2], 0x3333333333333333, 2);
+#pragma GCC unroll 8
 	for (i = 0; i < 4; i++)
 		swap_bits(&q[i], &q[i + 4], 0x0f0f0f0f0f0f0f0f, 4);
 }
@@ -113,18 +116,18 @@ static inline void sub_bytes(u64 q[8])
 	q[0] = t48 ^ ~(t46 ^ t57);
 }
 
-/* Row r moves by r columns of four bits. */
+/* Row r moves by r columns of four bits: rows 2 and 3 by two, then rows 1 and 3 by one. */
 static inline void shift_rows(u64 q[8])
 {
 	u32 i;
 
+#pragma GCC unroll 8
 	for (i = 0; i < 8; i++) {
-		u64 x = q[i];
+		u64 x = q[i], difference = (x ^ x >> 8) & 0x00ff00ff00000000;
 
-		q[i] = (x & 0x000000000000ffff) |
-		       (x & 0x00000000fff00000) >> 4 | (x & 0x00000000000f0000) << 12 |
-		       (x & 0x0000ff0000000000) >> 8 | (x & 0x000000ff00000000) << 8 |
-		       (x & 0xf000000000000000) >> 12 | (x & 0x0fff000000000000) << 4;
+		x ^= difference ^ difference << 8;
+		q[i] = (x & 0x0000ffff0000ffff) | (x >> 4 & 0x0fff00000fff0000) |
+		       (x << 12 & 0xf0000000f0000000);
 	}
 }
 
@@ -137,10 +140,12 @@ static inline void mix_columns(u64 q[8])
 	u64 below[8], top, carry;
 	u32 i;
 
+#pragma GCC unroll 8
 	for (i = 0; i < 8; i++)
 		below[i] = rotate64(q[i], 16);
 	top = q[7] ^ below[7];
 	carry = 0;
+#pragma GCC unroll 8
 	for (i = 0; i < 8; i++) {
 		u64 sum = q[i] ^ below[i];
 
@@ -155,6 +160,7 @@ static inline void add_key(u64 q[8], const u64 key[8])
 {
 	u32 i;
 
+#pragma GCC unroll 8
 	for (i = 0; i < 8; i++)
 		q[i] ^= key[i];
 }

@@ -32,7 +32,8 @@ typedef unsigned long long u64;
 #define KEYS_SEED	32
 
 enum keys_op {
-	KEYS_PUT = 1,		/* a key from the caller: secret, secret_length, and as GENERATE */
+	KEYS_STIR = 1,		/* adds seed to the random numbers */
+	KEYS_PUT,		/* a key from the caller: secret, secret_length, and as GENERATE */
 	KEYS_GENERATE,		/* a new key: kind, usage, kept, name, seed; gives handle */
 	KEYS_ENCRYPT,		/* text in place, extra; gives nonce and tag */
 	KEYS_DECRYPT,		/* text in place, extra, nonce, tag */

@@ -14,7 +14,8 @@
 
 struct gcm_key {
 	struct aes_key aes;
-	u64 high, low;		/* H, the key of GHASH */
+	u64 high, low;			/* H, the key of GHASH */
+	u64 high_reversed, low_reversed;
 };
 
 static inline u64 multiply(u64 x, u64 y)
@@ -45,7 +46,7 @@ struct ghash {
 static inline void ghash_block(struct ghash *hash, const struct gcm_key *key, u64 high, u64 low)
 {
 	u64 y1 = hash->high ^ high, y0 = hash->low ^ low, h1 = key->high, h0 = key->low;
-	u64 y1r = reverse(y1), y0r = reverse(y0), h1r = reverse(h1), h0r = reverse(h0);
+	u64 y1r = reverse(y1), y0r = reverse(y0), h1r = key->high_reversed, h0r = key->low_reversed;
 	u64 a = multiply(y0, h0), b = multiply(y1, h1), c = multiply(y0 ^ y1, h0 ^ h1) ^ a ^ b;
 	u64 ar = multiply(y0r, h0r), br = multiply(y1r, h1r);
 	u64 cr = multiply(y0r ^ y1r, h0r ^ h1r) ^ ar ^ br;
@@ -93,6 +94,8 @@ static inline void gcm_set_key(struct gcm_key *key, const u8 secret[32])
 	block_out(w, q[0], q[4]);
 	key->high = __builtin_bswap64(w[0] | (u64)w[1] << 32);
 	key->low = __builtin_bswap64(w[2] | (u64)w[3] << 32);
+	key->high_reversed = reverse(key->high);
+	key->low_reversed = reverse(key->low);
 }
 
 /* The stream of AES in counter mode: the four blocks whose first one has this number. */

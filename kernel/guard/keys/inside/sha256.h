@@ -39,29 +39,37 @@ static inline u32 rotate32(u32 x, u32 right)
 	return x >> right | x << (32 - right);
 }
 
+static inline u32 scramble(u32 x, u32 right, u32 more, u32 out)
+{
+	return rotate32(x, right) ^ rotate32(x, more) ^ x >> out;
+}
+
 static inline void sha256_block(u32 state[8], const u8 block[SHA256_BLOCK])
 {
-	u32 w[16], s[8], i, j;
+	u32 w[16], s[8], round, i, j;
 
 	for (i = 0; i < 8; i++)
 		s[i] = state[i];
-	for (i = 0; i < 64; i++) {
-		u32 *word = &w[i % 16], next, last = w[(i + 14) % 16], old = w[(i + 1) % 16];
+	for (round = 0; round < 64; round += 16) {
+#pragma GCC unroll 16
+		for (i = 0; i < 16; i++) {
+			u32 next;
 
-		if (i < 16)
-			*word = __builtin_bswap32(load32(block + 4 * i));
-		else
-			*word += w[(i + 9) % 16] +
-				 (rotate32(old, 7) ^ rotate32(old, 18) ^ old >> 3) +
-				 (rotate32(last, 17) ^ rotate32(last, 19) ^ last >> 10);
-		next = s[7] + (rotate32(s[4], 6) ^ rotate32(s[4], 11) ^ rotate32(s[4], 25)) +
-		       ((s[4] & s[5]) ^ (~s[4] & s[6])) + sha256_constants[i] + *word;
-		s[3] += next;
-		next += (rotate32(s[0], 2) ^ rotate32(s[0], 13) ^ rotate32(s[0], 22)) +
-			((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-		for (j = 7; j > 0; j--)
-			s[j] = s[j - 1];
-		s[0] = next;
+			if (round)
+				w[i] += scramble(w[(i + 1) % 16], 7, 18, 3) + w[(i + 9) % 16] +
+					scramble(w[(i + 14) % 16], 17, 19, 10);
+			else
+				w[i] = __builtin_bswap32(load32(block + 4 * i));
+			next = s[7] + (rotate32(s[4], 6) ^ rotate32(s[4], 11) ^ rotate32(s[4], 25)) +
+			       ((s[4] & s[5]) ^ (~s[4] & s[6])) + sha256_constants[round + i] + w[i];
+			s[3] += next;
+			next += (rotate32(s[0], 2) ^ rotate32(s[0], 13) ^ rotate32(s[0], 22)) +
+				((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+#pragma GCC unroll 8
+			for (j = 7; j > 0; j--)
+				s[j] = s[j - 1];
+			s[0] = next;
+		}
 	}
 	for (i = 0; i < 8; i++)
 		state[i] += s[i];

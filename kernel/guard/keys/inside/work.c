@@ -5,7 +5,7 @@
  * Everything becomes one function, keys_work(), that calls nothing: so no return address of the
  * inside is in memory, and the size of its stack is known. All that is writable here is private
  * (inside.lds), except the exchange. Nothing that depends on a secret decides on a branch or an
- * address; tests/guard/keys/inside verifies that.
+ * address; tests/guard/keys_inside verifies that.
  */
 #include "guard/keys/inside/gcm.h"
 #include "guard/keys/inside/inside.h"
@@ -134,8 +134,10 @@ static long find_free(struct key **free)
 	return *free ? 0 : -ENOSPC;
 }
 
-static long add_key_of(int is_given)
+/* Adds a key; or only adds to the pool. */
+static long add(void)
 {
+	int is_given = request.op == KEYS_PUT;
 	u32 can = request.kind == KEYS_CIPHER ? KEYS_CAN_ENCRYPT | KEYS_CAN_DECRYPT :
 						KEYS_CAN_SIGN | KEYS_CAN_VERIFY;
 	const u8 *secret;
@@ -144,6 +146,9 @@ static long add_key_of(int is_given)
 	u32 length = 32;
 	long err;
 
+	draw(drawn);
+	if (request.op == KEYS_STIR)
+		return 0;
 	if (request.kind != KEYS_CIPHER && request.kind != KEYS_SIGNER)
 		return -EINVAL;
 	if (!request.usage || request.usage & ~can || request.kept > 1)
@@ -159,7 +164,6 @@ static long add_key_of(int is_given)
 	if (err)
 		return err;
 
-	draw(drawn);
 	secret = is_given ? request.secret : drawn;
 	key->file = request.kept ? 0 : request.file;
 	key->user = request.user;
@@ -172,7 +176,7 @@ static long add_key_of(int is_given)
 		gcm_set_key(&key->cipher, secret);
 	else
 		hmac_set_key(&key->signer, secret, length);
-	/* It is a name, which tells nothing about the key, and 0 is none. */
+	/* It names the key and tells nothing about it; 0 names none. */
 	key->handle = load64(drawn + 40) | 1;
 	keys_exchange.request.handle = key->handle;
 	clear(drawn, sizeof(drawn));
@@ -299,9 +303,10 @@ static long forget_file(void)
 static long work(void)
 {
 	switch (request.op) {
+	case KEYS_STIR:
 	case KEYS_PUT:
 	case KEYS_GENERATE:
-		return add_key_of(request.op == KEYS_PUT);
+		return add();
 	case KEYS_ENCRYPT:
 	case KEYS_DECRYPT:
 		return crypt(request.op == KEYS_ENCRYPT);

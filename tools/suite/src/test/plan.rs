@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
 use crate::test::records::MachineKey;
 use crate::test::tally::Tally;
-use crate::test::{debug, harness, model, programs, tools};
+use crate::test::{debug, harness, host, programs, tools};
 
 /// The name of the harness's own tests, for --only.
 pub const HARNESS: &str = "harness";
@@ -22,9 +22,9 @@ pub enum Job {
     /// The tools' own tests.
     Tools,
     Harness,
-    /// The model of the guard's border control, to the depth of make test-all or to that of
-    /// make test.
-    Model {
+    /// A program on this computer, to the depth of make test-all or to that of make test.
+    Host {
+        program: &'static host::Program,
         is_deep: bool,
     },
     Boot(Box<Boot>),
@@ -55,8 +55,8 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
     if only == Some(HARNESS) {
         return vec![Job::Harness];
     }
-    if only == Some(model::NAME) {
-        return vec![Job::Model { is_deep: false }];
+    if let Some(program) = host::PROGRAMS.iter().find(|program| only == Some(program.name)) {
+        return vec![Job::Host { program, is_deep: false }];
     }
     let machine_type = context.machine_type();
     if only.is_none() && machine_type.is_default() {
@@ -64,7 +64,7 @@ pub fn make_test(context: &Context, kernels: &[Series], only: Option<&str>) -> V
         if harness::KERNELS.iter().all(|series| kernels.contains(series)) {
             jobs.push(Job::Harness);
         }
-        jobs.push(Job::Model { is_deep: false });
+        jobs.extend(host::PROGRAMS.iter().map(|program| Job::Host { program, is_deep: false }));
         for (mode, kernels) in context.table.short(kernels) {
             let boot = |&series| Boot {
                 is_short: true,
@@ -105,7 +105,10 @@ pub fn make_test_all(context: &Context, kernels: &[Series]) -> Vec<(String, Job)
         if machine_type.is_default() {
             jobs.push(("tools".to_owned(), Job::Tools));
             jobs.push((HARNESS.to_owned(), Job::Harness));
-            jobs.push((model::PART.to_owned(), Job::Model { is_deep: true }));
+            let host = |program: &'static host::Program| {
+                (program.part.to_owned(), Job::Host { program, is_deep: true })
+            };
+            jobs.extend(host::PROGRAMS.iter().map(host));
         }
         let modes = |series| {
             let modes = context.table.modes(machine_type, series);
@@ -155,7 +158,7 @@ impl Job {
         match self {
             Job::Tools => tools::run(context, tally),
             Job::Harness => harness::run(context, tally),
-            Job::Model { is_deep } => model::run(context, *is_deep, tally),
+            Job::Host { program, is_deep } => host::run(context, program, *is_deep, tally),
             Job::Boot(boot) => programs::run(boot, tally),
         }
     }
@@ -164,7 +167,7 @@ impl Job {
     pub fn machine_type(&self) -> Option<&'static MachineType> {
         match self {
             Job::Boot(boot) => Some(boot.mode.machine_type),
-            Job::Tools | Job::Harness | Job::Model { .. } => None,
+            Job::Tools | Job::Harness | Job::Host { .. } => None,
         }
     }
 
@@ -172,7 +175,7 @@ impl Job {
     pub fn machine(&self) -> Result<Option<MachineKey>> {
         match self {
             Job::Boot(boot) => boot.machine(),
-            Job::Tools | Job::Harness | Job::Model { .. } => Ok(None),
+            Job::Tools | Job::Harness | Job::Host { .. } => Ok(None),
         }
     }
 
@@ -181,7 +184,7 @@ impl Job {
         match self {
             Job::Tools => Ok("tools: cargo test\n".to_owned()),
             Job::Harness => Ok("harness: the tests of the harness\n".to_owned()),
-            Job::Model { .. } => Ok(format!("{}: on this computer\n", model::NAME)),
+            Job::Host { program, .. } => Ok(format!("{}: on this computer\n", program.name)),
             Job::Boot(boot) => boot.describe(),
         }
     }

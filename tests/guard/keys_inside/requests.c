@@ -180,7 +180,7 @@ static void random_requests(u32 count)
 	for (i = 0; i < count; i++) {
 		for (j = 0; j < sizeof(request) / 4; j++)
 			words[j] = rand() % 4 ? (u32)rand() % 70 : (u32)rand() * 5;
-		request.op = rand() % 10;
+		request.op = rand() % (KEYS_FORGET_FILE + 2);
 		request.usage &= 15;
 		request.kind = rand() % 3;
 		request.kept &= 1;

@@ -30,7 +30,7 @@ static long ask(u32 op, long wanted)
 	return result != wanted;
 }
 
-static int add(u32 op, u32 kind, u32 length)
+static int new_key(u32 op, u32 kind, u32 length)
 {
 	int bad;
 
@@ -58,7 +58,7 @@ static void hide_text(u32 length)
 
 static int cipher(u32 op, u32 length)
 {
-	int bad = add(op, KEYS_CIPHER, 32);
+	int bad = new_key(op, KEYS_CIPHER, 32);
 
 	hide_text(length);
 	memset(keys_exchange.extra, 0x44, 20);
@@ -76,7 +76,7 @@ static int cipher(u32 op, u32 length)
 
 static int signer(u32 op, u32 length)
 {
-	int bad = add(op, KEYS_SIGNER, 40);
+	int bad = new_key(op, KEYS_SIGNER, 40);
 
 	hide_text(length);
 	bad |= ask(KEYS_SIGN, 0);
@@ -92,7 +92,7 @@ static int broken(void)
 	static const u8 table[256] = { 1, 2, 3 };
 	volatile u8 found;
 
-	add(KEYS_PUT, KEYS_CIPHER, 32);
+	new_key(KEYS_PUT, KEYS_CIPHER, 32);
 	found = table[keys_table[0].cipher.high & 255];
 	return keys_table[0].cipher.low & 1 ? found : 3;
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TAP programs that run on this computer, and not in a machine: they need no kernel, and would
+//! take too long in an emulator.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::context::Context;
+use crate::test::tally::Tally;
+use crate::test::tap;
+
+/// A program that runs on this computer.
+#[derive(Debug)]
+pub struct Program {
+    /// Its name, for --only.
+    pub name: &'static str,
+    /// Its name as a part of make test-all: a part has a file.
+    pub part: &'static str,
+    /// How much make test-all does, by a variable; make test does what is the program's own default.
+    deep: (&'static str, &'static str),
+}
+
+/// All of them.
+pub static PROGRAMS: [Program; 2] = [
+    // The guard's border control (tests/guard/model): the states of each exploration, 800 MB.
+    Program { name: "guard/model", part: "guard-model", deep: ("STATES", "8000000") },
+    // The inside of guard-keys.ko (tests/guard/keys_inside): random keys of each kind.
+    Program { name: "guard/keys_inside", part: "guard-keys-inside", deep: ("ROUNDS", "50000") },
+];
+
+/// Runs the program, and adds its results to the tally.
+pub fn run(context: &Context, program: &Program, is_deep: bool, tally: &mut Tally) -> Result<()> {
+    let name = program.name;
+    tally.line(name);
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let mut command = Command::new(context.build.join("tests").join(name).join(file));
+    if is_deep {
+        command.env(program.deep.0, program.deep.1);
+    }
+    let output =
+        command.output().with_context(|| format!("running {name}, which `make` builds"))?;
+    let log = context.log_directory("test")?.join(program.part).with_extension("log");
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    std::fs::write(&log, both).context("writing its log")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let results = tap::parse(&text);
+    let (passed, failed) = (results.passed, results.failed.len());
+    tally.passed(passed);
+    let is_complete = has_plan(&text, passed + failed);
+    if failed == 0 && !(output.status.success() && is_complete) {
+        tally.failed(format!("{name}: {}, or no plan (see {})", output.status, log.display()));
+    }
+    for failure in results.failed {
+        let message = format!("{name}: {} (see {})", failure.verdict, log.display());
+        tally.failed_because(message, failure.why);
+    }
+    tally.line(&format!("{name}: {passed} passed, {failed} failed"));
+    Ok(())
+}
+
+/// Whether the program came to its end, where it prints the number of its tests.
+fn has_plan(output: &str, count: usize) -> bool {
+    count > 0 && output.lines().any(|line| line == format!("1..{count}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_ends_early_has_no_plan() {
+        assert!(has_plan("ok 1 - a\nok 2 - b\n1..2\n", 2));
+        assert!(!has_plan("ok 1 - a\nok 2 - b\n", 2));
+        assert!(!has_plan("1..0\n", 0));
+    }
+}
