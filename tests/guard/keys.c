@@ -30,7 +30,7 @@
 #define STORM_SECONDS	3
 #define USER		1000
 
-static const unsigned char secret[64] = "a secret of this test, whose 64 bytes are not all of the text";
+static const unsigned char secret[64] = "a secret of this test, which nothing else in memory has";
 static unsigned char text[GUARD_KEYS_TEXT], result[GUARD_KEYS_TEXT];
 
 static int open_device(int flags)
@@ -260,7 +260,8 @@ static void wrong_messages(int fd, void *read_only)
 
 static void errors(int fd)
 {
-	void *read_only = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *read_only = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
 
 	wrong_keys(fd);
 	wrong_results(fd, read_only);
@@ -323,7 +324,7 @@ static void rights(int fd)
 	pid = fork();
 	if (!pid)
 		_exit(encrypt(fd, own) != 0);
-	is(waitpid(pid, &status, 0) == pid ? status : -1, 0, "a child has its parent's file and key");
+	is(waitpid(pid, &status, 0) == pid ? status : -1, 0, "a child has its parent's key");
 	chmod(DEVICE, 0666);
 	is(as_user(cannot_use, own), 0, "another user cannot use the key");
 	is(as_user(cannot_use, key.handle), 0, "nor the kept one");
@@ -466,7 +467,7 @@ int main(void)
 		is(module_load("guard-keys", ""), 0, "the module is loaded");
 	fd = open_device(O_RDWR);
 	is(ask(fd, GUARD_KEYS_GET_STATUS, &status), 0, "its status");
-	ok(status.version == GUARD_KEYS_VERSION && !status.guarded, "its version; it is not guarded");
+	ok(status.version == GUARD_KEYS_VERSION && !status.guarded, "version; it is not guarded");
 	is(count_keys(fd), 0, "there is no key");
 	if (problem)
 		skip(problem, "openssl's answers");

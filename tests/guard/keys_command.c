@@ -88,7 +88,8 @@ int main(void)
 	     "the message was changed");
 	says("{ cat crypted; echo; } | KEYS decrypt disk", 1, 1, "the message was changed");
 	says("KEYS decrypt disk </dev/null", 1, 1, "the message was changed");
-	says("head -c 65536 /dev/zero | KEYS encrypt disk | KEYS decrypt disk | cksum", 0, 1, "65536");
+	says("head -c 65536 /dev/zero | KEYS encrypt disk | KEYS decrypt disk | cksum", 0, 1,
+	     "65536");
 	says("head -c 65537 /dev/zero | KEYS encrypt disk", 1, 1, "65,536 bytes at most");
 	says("KEYS encrypt disk missing", 125, 1, "reading missing");
 	says("KEYS sign disk text", 1, 1, "may not be used for this");
@@ -104,7 +105,8 @@ int main(void)
 	says("KEYS generate checker --kind signer --may verify; KEYS sign checker text", 1, 1,
 	     "may not be used for this");
 
-	says("KEYS list", 0, 4, "seal                            signer       3 uses  sign, verify");
+	says("KEYS list", 0, 4,
+	     "seal                            signer       3 uses  sign, verify");
 	says("KEYS list --json", 0, 1,
 	     "{\"kind\":\"signer\",\"may\":[\"verify\"],\"name\":\"checker\",\"uses\":0}");
 	says("KEYS forget disk", 0, 0, "");

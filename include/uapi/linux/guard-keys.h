@@ -44,7 +44,7 @@ struct guard_keys_status {
 
 /* kind */
 #define GUARD_KEYS_CIPHER	1	/* AES-256-GCM; its secret has 32 bytes */
-#define GUARD_KEYS_SIGNER	2	/* HMAC-SHA-256; its secret has 16 to 64 bytes, or 32 if made */
+#define GUARD_KEYS_SIGNER	2	/* HMAC-SHA-256; its secret has 16 to 64 bytes */
 
 /* usage: what a key may be used for */
 #define GUARD_KEYS_CAN_ENCRYPT	1

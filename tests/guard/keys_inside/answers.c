@@ -10,7 +10,6 @@
 #include "openssl.h"
 #include "tap.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +32,9 @@ static void fill(u8 *at, u32 length)
 static u32 from_hex(u8 *to, const char *hex)
 {
 	u32 length = strlen(hex) / 2, i;
-	unsigned int byte;
 
-	for (i = 0; i < length; i++) {
-		sscanf(hex + 2 * i, "%2x", &byte);
-		to[i] = byte;
-	}
+	for (i = 0; i < length; i++)
+		to[i] = strtoul((char[]){ hex[2 * i], hex[2 * i + 1], 0 }, NULL, 16);
 	return length;
 }
 

@@ -24,8 +24,8 @@ static struct registers after;
 /* Enters with a pattern in all registers. */
 __attribute__((noinline)) static void enter(void)
 {
-	__asm__ volatile(
-		"push %%rbp; push %%rbx; push %%r12; push %%r13; push %%r14; push %%r15\n\t"
+	__asm__ volatile("push %%rbp; push %%rbx; push %%r12; push %%r13\n\t"
+		"push %%r14; push %%r15\n\t"
 		"mov $0x1111, %%ebx; mov $0x2222, %%ebp; mov $0x3333, %%r12d\n\t"
 		"mov $0x4444, %%r13d; mov $0x5555, %%r14d; mov $0x6666, %%r15d\n\t"
 		"mov $-1, %%rcx; mov %%rcx, %%rdx; mov %%rcx, %%rsi; mov %%rcx, %%rdi\n\t"

@@ -19,7 +19,11 @@ pub const MODULES: &[&str] = &["dune", "dune-guard", "guard-keys"];
 
 /// The modules' files, for messages: "dune.ko".
 pub fn modules_text() -> String {
-    MODULES.iter().map(|name| format!("{name}.ko")).collect::<Vec<_>>().join(" and ")
+    let files: Vec<String> = MODULES.iter().map(|name| format!("{name}.ko")).collect();
+    match files.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => files.concat(),
+    }
 }
 
 /// The directories of the project's parts.

@@ -11,6 +11,10 @@
 keys_stacks:
 	.skip	KEYS_STACKS * KEYS_STACK
 
+	/* Nothing, at the start of a page. */
+	.section .rodata, "a"
+	.balign	4096
+
 	.section .bss, "aw", @nobits
 	.balign	4
 keys_busy:

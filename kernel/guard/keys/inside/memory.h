@@ -8,9 +8,32 @@
 
 #include "guard/keys/inside/exchange.h"
 
-/* Words at any address. */
-typedef u32 __attribute__((aligned(1), may_alias)) any32;
-typedef u64 __attribute__((aligned(1), may_alias)) any64;
+/* Words at any address. The compiler makes single instructions of these copies. */
+static inline u32 load32(const u8 *at)
+{
+	u32 value;
+
+	__builtin_memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static inline u64 load64(const u8 *at)
+{
+	u64 value;
+
+	__builtin_memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static inline void store32(u8 *at, u32 value)
+{
+	__builtin_memcpy(at, &value, sizeof(value));
+}
+
+static inline void store64(u8 *at, u64 value)
+{
+	__builtin_memcpy(at, &value, sizeof(value));
+}
 
 static inline void copy(void *to, const void *from, u32 length)
 {
@@ -18,52 +41,28 @@ static inline void copy(void *to, const void *from, u32 length)
 	u8 *t = to;
 
 	for (; length >= 8; length -= 8, t += 8, f += 8)
-		*(any64 *)t = *(const any64 *)f;
+		store64(t, load64(f));
 	while (length--)
 		*t++ = *f++;
 }
 
-/* From memory that others may write at the same time: each byte is read once. */
-static inline void copy_shared(void *to, const volatile void *from, u32 length)
+/* From memory that others may write at the same time: what follows uses the copy alone. */
+static inline void copy_shared(void *to, const void *from, u32 length)
 {
-	const volatile u8 *f = from;
-	u8 *t = to;
-
-	for (; length >= 8; length -= 8, t += 8, f += 8)
-		*(any64 *)t = *(const volatile any64 *)f;
-	while (length--)
-		*t++ = *f++;
+	copy(to, from, length);
+	asm volatile("" : : "r" (to) : "memory");
 }
 
 /* The compiler may not leave this out. */
 static inline void clear(void *at, u32 length)
 {
-	volatile u8 *p = at;
+	u8 *p = at;
 
 	for (; length >= 8; length -= 8, p += 8)
-		*(volatile any64 *)p = 0;
+		store64(p, 0);
 	while (length--)
 		*p++ = 0;
-}
-
-static inline u32 load32(const u8 *at)
-{
-	return *(const any32 *)at;
-}
-
-static inline u64 load64(const u8 *at)
-{
-	return *(const any64 *)at;
-}
-
-static inline void store32(u8 *at, u32 value)
-{
-	*(any32 *)at = value;
-}
-
-static inline void store64(u8 *at, u64 value)
-{
-	*(any64 *)at = value;
+	asm volatile("" : : "r" (at) : "memory");
 }
 
 /* 1 if both are the same, else 0, without a branch. */

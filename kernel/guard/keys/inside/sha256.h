@@ -39,9 +39,14 @@ static inline u32 rotate32(u32 x, u32 right)
 	return x >> right | x << (32 - right);
 }
 
-static inline u32 scramble(u32 x, u32 right, u32 more, u32 out)
+static inline u32 mix(u32 x, u32 first, u32 second, u32 third)
 {
-	return rotate32(x, right) ^ rotate32(x, more) ^ x >> out;
+	return rotate32(x, first) ^ rotate32(x, second) ^ rotate32(x, third);
+}
+
+static inline u32 scramble(u32 x, u32 first, u32 second, u32 out)
+{
+	return rotate32(x, first) ^ rotate32(x, second) ^ x >> out;
 }
 
 static inline void sha256_block(u32 state[8], const u8 block[SHA256_BLOCK])
@@ -60,10 +65,10 @@ static inline void sha256_block(u32 state[8], const u8 block[SHA256_BLOCK])
 					scramble(w[(i + 14) % 16], 17, 19, 10);
 			else
 				w[i] = __builtin_bswap32(load32(block + 4 * i));
-			next = s[7] + (rotate32(s[4], 6) ^ rotate32(s[4], 11) ^ rotate32(s[4], 25)) +
-			       ((s[4] & s[5]) ^ (~s[4] & s[6])) + sha256_constants[round + i] + w[i];
+			next = s[7] + mix(s[4], 6, 11, 25) + ((s[4] & s[5]) ^ (~s[4] & s[6])) +
+			       sha256_constants[round + i] + w[i];
 			s[3] += next;
-			next += (rotate32(s[0], 2) ^ rotate32(s[0], 13) ^ rotate32(s[0], 22)) +
+			next += mix(s[0], 2, 13, 22) +
 				((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
 #pragma GCC unroll 8
 			for (j = 7; j > 0; j--)

@@ -19,7 +19,7 @@
 #define DRAWN	64
 
 /* In ECX of CPUID's leaf 1. */
-#define CPUID_RDRAND	(1u << 30)
+#define CPUID_RDRAND	0x40000000
 
 struct key {
 	u64 handle;		/* 0: there is no key here */
@@ -36,7 +36,7 @@ struct key {
 	};
 };
 
-struct keys_exchange keys_exchange __attribute__((section(".bss.guard.exchange"), aligned(4096)));
+struct keys_exchange keys_exchange;
 
 static struct key keys_table[KEYS_MAX];
 static struct keys_request request;
@@ -50,11 +50,11 @@ static u64 processor_random(void)
 	u64 value = 0;
 	u8 good = 0;
 
-	__asm__ volatile("cpuid" : "+a" (a), "=b" (b), "+c" (c), "=d" (d));
+	asm volatile("cpuid" : "+a" (a), "=b" (b), "+c" (c), "=d" (d));
 	if (!(c & CPUID_RDRAND))
 		return 0;
 	for (tries = 0; tries < 10 && !good; tries++)
-		__asm__ volatile("rdrand %0; setc %1" : "=r" (value), "=qm" (good) : : "cc");
+		asm volatile("rdrand %0; setc %1" : "=r" (value), "=qm" (good) : : "cc");
 	return good ? value : 0;
 }
 
@@ -157,7 +157,8 @@ static long add(void)
 		return -EINVAL;
 	if (is_given) {
 		length = request.secret_length;
-		if (request.kind == KEYS_CIPHER ? length != 32 : length < 16 || length > KEYS_SECRET)
+		if (length < (request.kind == KEYS_CIPHER ? 32 : 16) ||
+		    length > (request.kind == KEYS_CIPHER ? 32 : KEYS_SECRET))
 			return -EINVAL;
 	}
 	err = find_free(&key);
@@ -294,9 +295,12 @@ static long forget_file(void)
 {
 	u32 i;
 
-	for (i = 0; i < KEYS_MAX; i++)
-		if (keys_table[i].handle && keys_table[i].file && keys_table[i].file == request.file)
-			clear(&keys_table[i], sizeof(keys_table[i]));
+	for (i = 0; i < KEYS_MAX; i++) {
+		struct key *key = &keys_table[i];
+
+		if (key->handle && key->file && key->file == request.file)
+			clear(key, sizeof(*key));
+	}
 	return 0;
 }
 
