@@ -44,7 +44,7 @@ ALL_KERNELS := 6.1 6.12 newest
 # The modules that kernel/ builds, in the order of loading, as in
 # tools/machine/src/layout.rs and packaging/dkms.conf. A test in layout.rs compares the names in
 # all lists, but not their order. packaging/Makefile reads this line.
-MODULES := dune dune-guard
+MODULES := dune dune-guard guard-keys
 # Their interfaces for programs.
 UAPI := $(wildcard include/uapi/linux/*.h)
 quiet := $(if $(V),,-s)

@@ -11,6 +11,9 @@
 # The second module is guard/linux/, above guard/hv/. The latter is its resident part, which
 # includes x86/ (without x86/linux/) and itself, and of Linux only constants and types. The two
 # modules include nothing of each other.
+# The third module, guard-keys.ko, is guard/keys/, and includes nothing of the others. Its inside,
+# guard/keys/inside/, also runs in programs: it includes itself, and of Linux what such a program
+# has, too, or is given.
 # guard/hv/border/ runs in a program of the tests alone so far: it includes itself alone.
 
 function layer(file)
@@ -19,9 +22,9 @@ function layer(file)
 		return 1
 	if (file ~ /^virt\//)
 		return 2
-	if (file ~ /^guard\/hv\//)
+	if (file ~ /^guard\/(hv|keys\/inside)\//)
 		return 2
-	if (file ~ /^guard\/linux\//)
+	if (file ~ /^guard\/(linux|keys)\//)
 		return 4
 	# memory/ uses compat.h and trace/, which has only tracepoints, too.
 	if (file ~ /^dune\/((trace|memory)\/|compat\.h$)/)
@@ -59,7 +62,9 @@ function wrong(why)
 		wrong("the resident part includes only x86/ and itself, not " included)
 	if (FILENAME ~ /^guard\/hv\/border\// && included !~ /^guard\/hv\/border\//)
 		wrong("guard/hv/border/ cannot have " included)
-	if (FILENAME ~ /^guard\// && included ~ /^(dune|virt)\// || \
+	if (FILENAME ~ /^guard\/keys\// && included !~ /^guard\/keys\// || \
+	    FILENAME ~ /^guard\/(hv|linux)\// && included ~ /^guard\/keys\// || \
+	    FILENAME ~ /^guard\// && included ~ /^(dune|virt)\// || \
 	    FILENAME ~ /^(dune|virt)\// && included ~ /^guard\//)
 		wrong("includes the other module\047s " included)
 	if (FILENAME ~ /^guard\/hv\// && included ~ /^x86\/linux\//)
@@ -81,6 +86,11 @@ function wrong(why)
 		$2 !~ /^<linux\/(bits|linkage|objtool|types)\.h>$/ && \
 		$2 !~ /^<asm\/(alternative|cpufeatures|msr-index|nospec-branch|segment|svm|vmx)\.h>$/ {
 	wrong("x86/ cannot have " $2)
+}
+
+/^#include </ && FILENAME ~ /^guard\/keys\/inside\// && \
+		$2 !~ /^<(linux\/(linkage|objtool)|asm-generic\/errno(-base)?)\.h>$/ {
+	wrong("guard/keys/inside/ cannot have " $2)
 }
 
 /^#include </ && FILENAME ~ /^guard\/hv\/border\// {

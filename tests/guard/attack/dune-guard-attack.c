@@ -561,6 +561,23 @@ static long cost(u64 physical)
 	return 0;
 }
 
+/*
+ * Looks for 8 bytes in the kernel's own memory, at any of @length virtual addresses from @start on;
+ * for the value 0, looks for bytes that are not 0. found: their number.
+ */
+static long search(u64 start, u64 length, u64 value)
+{
+	u64 count = 0, at, word;
+
+	for (at = start; at < start + length; at++) {
+		if (copy_from_kernel_nofault(&word, (void *)at, value ? 8 : 1))
+			return -EFAULT;
+		count += value ? word == value : (u8)word != 0;
+	}
+	found = count;
+	return 0;
+}
+
 static long attack(const char *word, u64 a, u64 b, u64 c)
 {
 	if (!strcmp(word, "read"))
@@ -569,6 +586,8 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return access(a, b, true, c);
 	if (!strcmp(word, "scan"))
 		return scan(a, b, c);
+	if (!strcmp(word, "search"))
+		return search(a, b, c);
 	if (!strcmp(word, "fill"))
 		return fill(a);
 	if (!strcmp(word, "cross"))

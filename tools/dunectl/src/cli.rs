@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use dune_machine::{options, MachineType, Series};
 
 /// Run unmodified Linux programs in Dune mode
@@ -28,7 +28,8 @@ Examples:
   dunectl run -- ls -l                   ls in the sandbox
   dunectl run --stats -- make            make in the sandbox, with counters at the end
   dunectl machine shell --kernel 6.12    look around in the emulated machine
-  dunectl guard check                    can the guard be launched beneath this kernel?";
+  dunectl guard check                    can the guard be launched beneath this kernel?
+  dunectl keys generate disk             a key to encrypt with, kept by the kernel";
 
 const RUN_NOTES: &str = "\
 Where it runs:
@@ -76,6 +77,28 @@ Exit status:
 
 The guard cannot protect single kernel modules yet: docs/guard.md tells what it promises.";
 
+const KEYS_NOTES: &str = "\
+The keys are yours alone, until you forget them or the computer is reset. Then what they
+encrypted is lost, unless they were put and you have their secret. No command prints a key.
+Without a guard, the kernel can read all keys, and so can root: `dunectl keys list` tells
+whether they are guarded.
+
+Exit status:
+  0    done
+  1    refused: no such key, a wrong signature, a message that was changed, ...
+  2    an option of dunectl is wrong
+  69   there is no /dev/guard-keys, or it may not be opened
+  125  dunectl failed
+
+Examples:
+  dunectl keys generate disk                        a key that nobody has ever seen
+  dunectl keys encrypt disk <notes >notes.enc
+  dunectl keys decrypt disk <notes.enc
+  head -c 32 /dev/random >s; dunectl keys put seal --kind signer s; shred -u s
+  dunectl keys sign seal notes
+  dunectl keys verify seal SIGNATURE notes
+  dunectl keys forget disk                          what it encrypted is lost";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program in the sandbox
@@ -91,6 +114,12 @@ pub enum Command {
     Guard {
         #[command(subcommand)]
         command: GuardCommand,
+    },
+    /// Keep keys in the kernel module guard-keys, and encrypt and sign with them
+    #[command(after_help = KEYS_NOTES)]
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
     },
     /// Report what this computer has and lacks for Dune, and what to do about it
     ///
@@ -353,4 +382,103 @@ pub struct Json {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Put a key of yours into the module: its secret is FILE, or standard input
+    ///
+    /// A cipher's secret has 32 bytes, a signer's 16 to 64. Clear your own copy afterwards.
+    Put {
+        #[command(flatten)]
+        key: NewKey,
+        #[command(flatten)]
+        input: Input,
+    },
+    /// Make a new key, whose secret is never outside of the module
+    Generate(NewKey),
+    /// Encrypt FILE, or standard input, to standard output (AES-256-GCM)
+    ///
+    /// The result is 28 bytes longer: the nonce (12 bytes), the tag (16 bytes), the encrypted
+    /// text. At most 65,536 bytes are encrypted at once.
+    Encrypt {
+        /// The key, a cipher
+        name: String,
+        /// Additional data, which is not in the result, but without which it is not decrypted
+        #[arg(long, default_value = "")]
+        extra: String,
+        #[command(flatten)]
+        input: Input,
+    },
+    /// Decrypt FILE, or standard input, to standard output; nothing is written if it was changed
+    Decrypt {
+        /// The key, a cipher
+        name: String,
+        /// The additional data with which it was encrypted
+        #[arg(long, default_value = "")]
+        extra: String,
+        #[command(flatten)]
+        input: Input,
+    },
+    /// Print a signature of FILE, or standard input: 64 digits (HMAC-SHA-256)
+    ///
+    /// At most 65,536 bytes are signed at once: sign a hash of what is longer.
+    Sign {
+        /// The key, a signer
+        name: String,
+        #[command(flatten)]
+        input: Input,
+    },
+    /// Verify a signature of FILE, or standard input, by the key that made it
+    Verify {
+        /// The key, a signer
+        name: String,
+        /// The 64 digits
+        signature: String,
+        #[command(flatten)]
+        input: Input,
+    },
+    /// List your keys: names, kinds, messages so far, and what each may be used for
+    List(Json),
+    /// Clear a key; what it encrypted is lost, unless you have a copy of the secret
+    Forget {
+        /// The key
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct NewKey {
+    /// A name: letters, digits, "-", "_" and ".", at most 31
+    pub name: String,
+    /// What the key is for
+    #[arg(long, value_enum, default_value_t = KeyKind::Cipher)]
+    pub kind: KeyKind,
+    /// Let it be used for this alone (repeatable) [default: for all that its kind does]
+    #[arg(long = "may", value_name = "USE", value_enum)]
+    pub uses: Vec<KeyUse>,
+}
+
+/// The numbers are those of guard_keys_key.kind.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub enum KeyKind {
+    /// Encrypts and decrypts
+    Cipher = 1,
+    /// Signs and verifies
+    Signer = 2,
+}
+
+/// The numbers are the bits of guard_keys_key.usage.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub enum KeyUse {
+    Encrypt,
+    Decrypt,
+    Sign,
+    Verify,
+}
+
+#[derive(Debug, Args)]
+pub struct Input {
+    /// What to read [default: standard input]
+    pub file: Option<PathBuf>,
 }

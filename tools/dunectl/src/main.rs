@@ -2,13 +2,14 @@
 //! dunectl, the command.
 //!
 //! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs (with
-//! content.rs for guard describe), check.rs. exit.rs is how they end.
+//! content.rs for guard describe), keys.rs, check.rs. exit.rs is how they end.
 
 mod check;
 mod cli;
 mod content;
 mod exit;
 mod guard;
+mod keys;
 mod lookup;
 mod machine;
 mod run;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Machine { command } => machine::run(&command),
         Command::Guard { command } => guard::run(&command),
+        Command::Keys { command } => keys::run(&command),
         Command::Check => check::run(),
     };
     match result {

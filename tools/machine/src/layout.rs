@@ -15,12 +15,17 @@ const PARTS: [&str; 6] = ["bin", "libexec", "lib", "tests", "examples", "bench"]
 
 /// The project's kernel modules, in the order of loading. Each makes a device of its own
 /// name.
-pub const MODULES: &[&str] = &["dune", "dune-guard"];
+pub const MODULES: &[&str] = &["dune", "dune-guard", "guard-keys"];
 
-/// The modules' files, for messages, with this word between them: "dune.ko or dune-guard.ko".
+/// The modules' files, for messages, with this word before the last: "dune.ko or dune-guard.ko".
 pub fn modules_text(between: &str) -> String {
     let files: Vec<_> = MODULES.iter().map(|name| format!("{name}.ko")).collect();
-    files.join(&format!(" {between} "))
+    match files.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("{} {between} {last}", others.join(", "))
+        }
+        _ => files.concat(),
+    }
 }
 
 /// The directories of the project's parts.

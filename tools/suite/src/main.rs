@@ -63,7 +63,8 @@ enum Command {
         kernels: Kernels,
         /// Run only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
         /// "harness" runs the harness's own tests, "guard/model" the model of the guard's
-        /// border control, "guard/content" the tests of the content of modules
+        /// border control, "guard/content" the tests of the content of modules, and
+        /// "guard/keys_inside" those of the inside of guard-keys.ko
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
         /// Boot in this mode of tests/suite.toml (pti, la57, ...)

@@ -22,11 +22,13 @@ pub struct Program {
 }
 
 /// All of them.
-pub static PROGRAMS: [Program; 2] = [
+pub static PROGRAMS: [Program; 3] = [
     // The guard's border control (tests/guard/model): the states of each exploration, 800 MB.
     Program { name: "guard/model", part: "guard-model", deep: ("STATES", "8000000") },
     // The content of modules (tests/guard/content): the damaged descriptions of each module.
     Program { name: "guard/content", part: "guard-content", deep: ("DAMAGED", "30000") },
+    // The inside of guard-keys.ko (tests/guard/keys_inside): random keys of each kind.
+    Program { name: "guard/keys_inside", part: "guard-keys-inside", deep: ("ROUNDS", "50000") },
 ];
 
 /// Runs the program, and adds its results to the tally.

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of guard/keys/ share: guard-keys.ko, which keeps keys, and encrypts and signs with
+ * them. inside/ is the half that has the keys, and whose sections a guard can keep from the rest
+ * of the kernel (docs/guard-keys.md). The other half is an ordinary module: device.c has the
+ * device and its files, request.c the ioctls, which it takes to the inside by the exchange.
+ */
+#ifndef GUARD_KEYS_OUTSIDE_H
+#define GUARD_KEYS_OUTSIDE_H
+
+#include <linux/types.h>
+
+/**
+ * struct keys_file - an open file of the device
+ * @number:	its name inside; no other file has had it since the module was loaded
+ * @user:	whose kept keys it can use
+ * @mode:	FMODE_READ: it can use keys; FMODE_WRITE: it can add and remove them
+ */
+struct keys_file {
+	u64 number;
+	u64 user;
+	fmode_t mode;
+};
+
+/*
+ * request.c: for process context; they sleep. keys_start() is for the time before there are files.
+ * keys_request() returns 0 or a negative errno.
+ */
+void keys_start(void);
+long keys_request(const struct keys_file *file, unsigned int command, void __user *user);
+/* The file was closed: forgets its keys, except those that are kept. */
+void keys_close(const struct keys_file *file);
+
+#endif /* GUARD_KEYS_OUTSIDE_H */
