@@ -14,7 +14,7 @@
 /* The interface has the image's numbers. */
 static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
 static_assert(DUNE_GUARD_EXIT_INIT == HV_COUNT_INIT);
-static_assert(DUNE_GUARD_LOG_INIT == HV_LOG_INIT);
+static_assert(DUNE_GUARD_LOG_EXIT == HV_LOG_EXIT);
 
 /* All of it under the lock. */
 static DEFINE_MUTEX(guard_lock);

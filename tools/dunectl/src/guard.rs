@@ -27,7 +27,7 @@ const EXITS: [&str; 8] =
     ["vmmcall", "msr-read", "msr-write", "svm-instruction", "invd", "memory", "step", "init"];
 
 /// By `dune_guard_entry.kind`: a word for --json, what happened, and what the value is.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 9] = [
     ("msr-read", "a read of a register was refused: MSR"),
     ("msr-write", "a write of a register was refused: MSR"),
     ("svm-instruction", "an instruction of SVM's was refused: exit code"),
@@ -35,6 +35,8 @@ const KINDS: [(&str, &str); 7] = [
     ("no-memory", "an access where neither memory nor a device is: physical address"),
     ("call", "a VMMCALL was refused: number"),
     ("init", "the CPU got INIT, and is parked"),
+    ("enter", "a guarded module was entered at no entry point, and has no privilege: RIP"),
+    ("exit", "a guarded module was left neither by a call nor by a return: RIP"),
 ];
 
 #[repr(C)]
