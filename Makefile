@@ -108,8 +108,10 @@ module-%: kernels
 		echo "  MODULE   $${headers##*/linux-headers-}"; \
 		$(MAKE) $(quiet) --no-print-directory -C kernel O=$(O) KDIR=$$headers \
 			RELEASE=$${headers##*/linux-headers-} || exit 1; \
-		$(MAKE) $(quiet) --no-print-directory -C tests/guard/attack O=$(O) KDIR=$$headers \
-			RELEASE=$${headers##*/linux-headers-} || exit 1; done
+		for tests in attack inside; do \
+			$(MAKE) $(quiet) --no-print-directory -C tests/guard/$$tests O=$(O) \
+				KDIR=$$headers RELEASE=$${headers##*/linux-headers-} || exit 1; \
+		done; done
 
 .PHONY: module
 module:

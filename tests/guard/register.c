@@ -207,6 +207,8 @@ int main(void)
 
 	begin(300);
 	klog_begin(&log);
+	/* Another test may have left it. */
+	module_unload(OWN_NAME);
 	fd = guard_open();
 	describe(module_file(OWN), "");
 	is(register_it(fd, 0), -ENOTTY, "without the parameter nothing is registered");

@@ -74,6 +74,8 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
 #define DUNE_GUARD_LOG_INIT		6	/* the CPU got INIT, and is parked */
 #define DUNE_GUARD_LOG_PORT		7	/* no sleep; the port */
+#define DUNE_GUARD_LOG_ENTER		8	/* a guarded module, not at an entry point; RIP */
+#define DUNE_GUARD_LOG_EXIT		9	/* out of it, not by a call or return; RIP */
 
 /**
  * struct dune_guard_entry - DUNE_GUARD_GET_LOG: one entry of the guard's log

@@ -9,6 +9,7 @@
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/hv.h"
+#include "guard/hv/views.h"
 #include "x86/registers.h"
 
 static u64 *reg(struct hv_cpu *cpu, unsigned int offset)
@@ -35,14 +36,15 @@ void hv_leave(struct hv_cpu *cpu, s64 result)
 	cpu->leave.cross = hv_config.cross;
 }
 
-static s64 count(u64 number, u64 which, u64 *result)
+static s64 count(u64 number, u64 which, bool crossings, u64 *result)
 {
 	const struct hv_cpu *other;
 
-	if (number >= hv_config.cpus || which >= HV_COUNTS)
+	if (number >= hv_config.cpus || which >= (crossings ? HV_CROSSINGS : HV_COUNTS))
 		return -EINVAL;
 	other = (void *)(hv_config.cpu_areas + (number + 1) * HV_CPU_SIZE - sizeof(*other));
-	*result = __atomic_load_n(&other->counts[which], __ATOMIC_RELAXED);
+	*result = __atomic_load_n(crossings ? &other->crossings[which] : &other->counts[which],
+				  __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -71,6 +73,7 @@ bool hv_call(struct hv_cpu *cpu)
 		break;
 	case HV_CALL_STOP:
 		if (!hv_sealed) {
+			hv_register_stop(cpu);
 			hv_leave(cpu, 0);
 			return false;
 		}
@@ -82,10 +85,20 @@ bool hv_call(struct hv_cpu *cpu)
 		hv_io_watch(cpu);
 		break;
 	case HV_CALL_COUNT:
-		result = count(*reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX), reg(cpu, REGS_RBX));
+	case HV_CALL_CROSSINGS:
+		result = count(*reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX),
+			       number == HV_CALL_CROSSINGS, reg(cpu, REGS_RBX));
 		break;
 	case HV_CALL_LOG:
 		result = read_log(cpu);
+		break;
+	case HV_CALL_REGISTER:
+	case HV_CALL_FLUSH:
+	case HV_CALL_ARM:
+	case HV_CALL_REVOKE:
+	case HV_CALL_THAW:
+	case HV_CALL_STATE:
+		result = hv_register_call(cpu, number, reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX));
 		break;
 	default:
 		result = -ENOSYS;

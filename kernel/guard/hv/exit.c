@@ -10,6 +10,7 @@
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/hv.h"
+#include "guard/hv/views.h"
 #include "x86/msr.h"
 #include "x86/registers.h"
 
@@ -66,6 +67,9 @@ u64 hv_start_cpu(struct hv_cpu *cpu)
 		set_gate(i, i == X86_TRAP_GP ? hv_gp : hv_fatal);
 	load_tables();
 	hv_msr_init();
+	cpu->vmcb = hv_vmcb_of_k(cpu);
+	cpu->number = ((u64)cpu - hv_config.cpu_areas) / HV_CPU_SIZE;
+	hv_register_start(cpu);
 	hv_vmcb(cpu)->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 	/* If VMRUN refuses the state: afterwards the VMCB may have the image's registers in it. */
 	hv_leave(cpu, -EIO);
@@ -106,6 +110,12 @@ static bool is_of_step(u32 code)
 	       code == SVM_EXIT_NMI || code == SVM_EXIT_SWINT;
 }
 
+/* The VMCB for the next VMRUN. */
+static u64 current_vmcb(const struct hv_cpu *cpu)
+{
+	return cpu->vmcb_pa + (cpu->border.view == VIEW_M ? HV_VMCB_OF_M : 0);
+}
+
 /*
  * Called by head.S after each exit. Returns the VMCB for the next VMRUN, or 0 if the CPU leaves
  * the guard.
@@ -117,6 +127,10 @@ u64 hv_exit(struct hv_cpu *cpu)
 
 	control->tlb_ctl = TLB_CONTROL_DO_NOTHING;
 	control->clean = SVM_CLEAN_ALL;
+	if (cpu->border.view == VIEW_M && code != SVM_EXIT_INIT && code != SVM_EXIT_SHUTDOWN) {
+		hv_cross_exit(cpu, code);
+		return current_vmcb(cpu);
+	}
 	if (code != (u32)SVM_EXIT_ERR)
 		cpu->leave.result = 0;
 	if (cpu->steps && code != EXIT_DB) {
@@ -140,7 +154,8 @@ u64 hv_exit(struct hv_cpu *cpu)
 		hv_io(cpu);
 		break;
 	case SVM_EXIT_NPF:
-		hv_memory_fault(cpu);
+		if (!(control->exit_info_1 & SVM_NPF_FETCH) || !hv_cross_fetch(cpu))
+			hv_memory_fault(cpu);
 		break;
 	case EXIT_DB:
 		hv_memory_stepped(cpu);
@@ -171,5 +186,5 @@ u64 hv_exit(struct hv_cpu *cpu)
 		/* Also SVM_EXIT_SHUTDOWN, a triple fault of the guest. */
 		hv_reset();
 	}
-	return cpu->vmcb_pa;
+	return current_vmcb(cpu);
 }

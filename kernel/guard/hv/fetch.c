@@ -11,13 +11,9 @@
 #include <asm/svm.h>
 
 #include "guard/hv/hv.h"
-#include "guard/hv/lock.h"
 
 #define ENTRY_PRESENT	BIT_ULL(0)
-#define ENTRY_ACCESSED	BIT_ULL(5)
 #define ENTRY_LARGE	BIT_ULL(7)
-#define ENTRY_NX	BIT_ULL(63)
-#define ENTRY_ADDRESS	0x000ffffffffff000
 
 #define TOP_SHIFT	39	/* four levels: a kernel with five is not launched */
 #define LEAF_SHIFT	12	/* of a page table's entries */
@@ -25,19 +21,13 @@
 /* An instruction has 15 bytes at most, and two of them are no prefixes. */
 #define MOST_PREFIXES	13
 
-/* Of the window: all CPUs have the same one. */
-static u8 lock;
-
-/* Reads 8 bytes of the guest's memory. */
+/* Reads 8 bytes of the guest's memory. What is hidden from the guest reads as zeros. */
 static u64 read(u64 physical)
 {
 	physical &= ~7ULL;
-	if (hv_sealed && hv_is_guards(physical))
+	if (physical >= hv_config.end || hv_is_guards(physical) || hv_nested_hides(physical))
 		return 0;
-	*hv_config.window_entry = (physical & ENTRY_ADDRESS) | ENTRY_PRESENT | ENTRY_ACCESSED |
-				  ENTRY_NX;
-	asm volatile("invlpg %0" : : "m" (*(u8 *)hv_config.window) : "memory");
-	return *(u64 *)(hv_config.window + (physical & ~ENTRY_ADDRESS));
+	return *(u64 *)hv_guest_memory(physical);
 }
 
 /* Returns whether the guest has @address mapped. */
@@ -47,14 +37,14 @@ static bool translate(u64 cr3, u64 address, u64 *physical)
 	int shift = TOP_SHIFT;
 
 	for (;; shift -= 9) {
-		entry = read((entry & ENTRY_ADDRESS) + (address >> shift & 0x1ff) * 8);
+		entry = read((entry & HV_ADDRESS) + (address >> shift & 0x1ff) * 8);
 		if (!(entry & ENTRY_PRESENT))
 			return false;
 		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & ENTRY_LARGE))
 			break;
 	}
 	offsets = BIT_ULL(shift) - 1;
-	*physical = (entry & ENTRY_ADDRESS & ~offsets) | (address & offsets);
+	*physical = (entry & HV_ADDRESS & ~offsets) | (address & offsets);
 	return true;
 }
 
@@ -65,13 +55,11 @@ u32 hv_prefixes(struct hv_cpu *cpu)
 	u32 i, count = 0;
 	u64 physical;
 
-	hv_lock(&lock);
 	for (i = 0; i <= MOST_PREFIXES && translate(save->cr3, save->rip + i, &physical); i++) {
 		if ((read(physical) >> 8 * (physical & 7) & 0xff) == 0x0f) {
 			count = i;
 			break;
 		}
 	}
-	hv_unlock(&lock);
 	return count;
 }

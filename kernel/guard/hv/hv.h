@@ -11,9 +11,10 @@
  *
  * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over the
  * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
- * VMMCALLs; memory.c hides the guard's memory. What these have in common is in guest.c (injecting,
- * skipping), fetch.c (the length of an instruction), log.c and fault.S. APM is the AMD64
- * Architecture Programmer's Manual, vol. 2 unless another is named.
+ * VMMCALLs; memory.c hides the guard's memory. Modules that are guarded begin in views.h. What all
+ * have in common is in guest.c (injecting, skipping), fetch.c (the length of an instruction),
+ * pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture Programmer's Manual, vol. 2 unless
+ * another is named.
  *
  * The loader includes this header, too: it is the whole contract between the two.
  */
@@ -33,9 +34,10 @@
 #define HV_CPU_LEAVE_RESULT	0xd8
 #define HV_CPU_LEAVE_CROSS	0xe0
 
-/* The pages of a CPU: the VMCB, the host save area, and two with the stack and struct hv_cpu. */
-#define HV_CPU_PAGES		4
+/* The pages of a CPU: K's VMCB, the host save area, M's VMCB, and two for stack and hv_cpu. */
+#define HV_CPU_PAGES		5
 #define HV_CPU_SIZE		(HV_CPU_PAGES << 12)
+#define HV_VMCB_OF_M		0x2000
 
 /*
  * VMMCALL, from ring 0: RAX is HV_CALL plus the number of a call, RBX and RCX are its arguments.
@@ -49,6 +51,18 @@
 #define HV_CALL_COUNT		3	/* RBX: CPU, RCX: enum hv_count; RBX returns the number */
 /* RBX: an entry; RBX returns the oldest one from there on, RCX, RDX and RSI what it has. */
 #define HV_CALL_LOG		4
+/*
+ * A registration (views.h). RBX: its number. From REGISTER on its text is frozen; every CPU then
+ * calls FLUSH; ARM; and to end it REVOKE, FLUSH on every CPU, THAW, and FLUSH on every CPU. Before
+ * the seal the caller is trusted. Once sealed, REGISTER and ARM are refused.
+ */
+#define HV_CALL_REGISTER	5	/* RCX: physical address of a struct hv_registration */
+#define HV_CALL_FLUSH		6	/* for all registrations; no arguments */
+#define HV_CALL_ARM		7
+#define HV_CALL_REVOKE		8
+#define HV_CALL_THAW		9
+#define HV_CALL_STATE		10	/* RBX returns enum registration_state, or -1: unused */
+#define HV_CALL_CROSSINGS	11	/* RBX: CPU, RCX: enum hv_crossing; RBX: the number */
 
 #ifndef __ASSEMBLER__
 
@@ -56,6 +70,7 @@
 #include <linux/build_bug.h>
 #include <linux/types.h>
 
+#include "guard/hv/border/cpu.h"
 #include "x86/svm/instructions.h"
 
 /* Why a CPU left the guest. DUNE_GUARD_EXIT_* of the interface has the same numbers. */
@@ -86,9 +101,21 @@ enum hv_log_kind {
 	HV_LOG_CALL,		/* a VMMCALL was refused; the value is the number of the call */
 	HV_LOG_INIT,		/* the CPU is parked */
 	HV_LOG_PORT,		/* refused, or SLP_EN was cleared; the value is the port */
+	HV_LOG_ENTER,		/* a guarded module was entered at no entry; the value is RIP */
+	HV_LOG_EXIT,		/* it was left, and not by a call or return; the value is RIP */
+};
+
+/* The crossings that a CPU counts: BORDER_IN_CALL, ..., and what is none. */
+enum hv_crossing {
+	HV_CROSSING_REFUSED,
+	HV_CROSSING_FIRST,
+	HV_CROSSINGS = HV_CROSSING_FIRST + 6,
 };
 
 #define HV_LOG_ENTRIES	64
+
+/* Entries of M's page table that are the kernel's, and only for one stay in M (space.c). */
+#define HV_BORROWED	16
 
 /* The part of a GDTR or an IDTR that LGDT and LIDT read begins at @limit. */
 struct hv_table {
@@ -102,13 +129,23 @@ struct hv_table {
  * @regs:	the guest's, in the order of the instruction encoding (x86/registers.h); RAX and RSP
  *		are in the VMCB
  * @leave:	what the CPU continues with without the guard, @result in RAX; also in head.S
- * @vmcb_pa:	the VMCB, the first of the CPU's pages
+ * @vmcb_pa:	the VMCB of K, the first of the CPU's pages
+ * @vmcb:	of the view in which the CPU is
+ * @number:	of the CPU, as Linux has it
+ * @border:	the automaton of the CPU
+ * @views_seen:	hv_views_changed when both tags were last known to owe a flush
+ * @gs_base:	the kernel's GS base on this CPU; nothing else enters M
+ * @code_segment: the beginning of CS in the VMCB of M
+ * @space:	the top level of M's page table; NULL: there was no memory, and M is not entered
+ * @borrowed:	entries of M's page table that are copies of the kernel's
+ * @lowered:	the registration whose text K executes without its privileges; NULL: none
+ * @crossings:	their numbers; other CPUs read them
  * @step_flags:	TF and IF of the guest, while @steps
  * @step_branches: DEBUGCTL.BTF of the guest, while @steps
  * @steps:	the guest executes one instruction that may write to the guard's memory
  * @counts:	exits by reason; other CPUs read them
  *
- * Used by that CPU alone, except for @counts. The loader makes it, and clears it.
+ * Used by that CPU alone, except for @counts and @crossings. The loader makes it, and clears it.
  */
 struct hv_cpu {
 	u64 regs[16];
@@ -119,6 +156,17 @@ struct hv_cpu {
 		u64 cross;
 	} leave;
 	u64 vmcb_pa;
+	struct vmcb *vmcb;
+	struct border_cpu border;
+	u32 number;
+	u32 views_seen;
+	u64 gs_base;
+	u64 code_segment;
+	u64 *space;
+	u64 *borrowed[HV_BORROWED];
+	u32 borrowed_count;
+	const struct hv_guarded *lowered;	/* views.h */
+	u64 crossings[HV_CROSSINGS];
 	u64 step_flags;
 	bool step_branches;
 	bool steps;
@@ -148,6 +196,13 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 /**
  * struct hv_config - what the loader tells the image, before the first CPU enters it. The image's
  * own address space has the block at the address at which Linux's direct map has it.
+ * @block:	the block, in the address space of the image
+ * @end:	of what the nested page table maps
+ * @pool:	pages of the block that are left
+ * @pool_pages:	their number
+ * @window:	where M's page tables are in M's physical memory, which nobody can know (space.c);
+ *		0: there is no room for that
+ * @flush_tag:	TLB_CONTROL that flushes a guest's tag
  * @efer:	EFER of the guest at launch: it cannot set other bits
  * @cross:	guard_cross_out(), where the image goes to leave
  * @cpus:	how many struct hv_cpu there are
@@ -159,15 +214,22 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @memory:	physical address of the block
  * @memory_size: a multiple of 2 MB, as @memory is
  * @memory_pdes: the entries of the nested page directory that lead to the block
- * @zero_table:	physical address of a nested page table that leads to a page of zeros, read-only
+ * @zero_table:	a nested page table that leads to a page of zeros, read-only
+ * @sink_table:	the same for @sink, writable
+ * @zero_entry: an entry of @zero_table
+ * @sink_entry:	an entry of @sink_table
  * @nested_cr3:	the guest's nested page table
  * @step_cr3:	the same, but for the block: there it leads to @sink, and is writable. A CPU has it
- *		only while it @steps, so that no other CPU's TLB gets such an entry
+ *		only while it @steps, so that no other CPU's TLB gets such an entry; made here
  * @sink:	the page to which dropped writes go
- * @window:	an address in the image's address space at which the image maps pages of the guest
- * @window_entry: its entry in the image's page table
  */
 struct hv_config {
+	u64 block;
+	u64 end;
+	void *pool;
+	u64 pool_pages;
+	u64 window;
+	u64 flush_tag;
 	u64 efer;
 	u64 cross;
 	u64 cpus;
@@ -182,11 +244,12 @@ struct hv_config {
 	u64 memory_size;
 	u64 *memory_pdes;
 	u64 zero_table;
+	u64 sink_table;
+	u64 zero_entry;
+	u64 sink_entry;
 	u64 nested_cr3;
 	u64 step_cr3;
 	u64 *sink;
-	u64 *window_entry;
-	u64 window;
 };
 
 /**
@@ -207,6 +270,10 @@ struct hv_header {
 #define HV_NPT_READ	(BIT_ULL(0) | BIT_ULL(2) | BIT_ULL(5))		/* P, U/S, accessed */
 #define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
 #define HV_NPT_LARGE	BIT_ULL(7)
+#define HV_NPT_NO_EXECUTE	BIT_ULL(63)
+
+/* A physical address in an entry of any page table. */
+#define HV_ADDRESS	0x000ffffffffff000ULL
 
 /*
  * The rest is the image's alone. All functions run with GIF clear, on the CPU of @cpu.
@@ -215,7 +282,13 @@ extern struct hv_config hv_config;
 /* The guest has given up the right to stop the guard; never cleared. */
 extern bool hv_sealed;
 
+/* The VMCB of the view in which the CPU is. */
 static inline struct vmcb *hv_vmcb(struct hv_cpu *cpu)
+{
+	return cpu->vmcb;
+}
+
+static inline struct vmcb *hv_vmcb_of_k(struct hv_cpu *cpu)
 {
 	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE);
 }
@@ -225,10 +298,45 @@ static inline bool hv_is_guards(u64 physical)
 	return physical - hv_config.memory < hv_config.memory_size;
 }
 
+static inline struct vmcb *hv_vmcb_of_m(struct hv_cpu *cpu)
+{
+	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE + HV_VMCB_OF_M);
+}
+
+/* Something in the block. */
+static inline u64 hv_physical(const void *pointer)
+{
+	return (u64)pointer - hv_config.block + hv_config.memory;
+}
+
+static inline void *hv_pointer(u64 physical)
+{
+	return (void *)(physical - hv_config.memory + hv_config.block);
+}
+
+/* All other memory, which the image has at its physical address. */
+static inline void *hv_guest_memory(u64 physical)
+{
+	return (void *)physical;
+}
+
+static inline u32 hv_index(u64 address, u32 shift)
+{
+	return address >> shift & 511;
+}
+
+/* pool.c: for hv_views_lock, or while no other CPU is in the guard */
+/* Returns zeroed pages, or NULL. */
+void *hv_pool_take(u32 pages);
+void hv_pool_give(void *first, u32 pages);
+u32 hv_pool_left(void);
+
 /* guest.c */
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error);
 void hv_skip(struct hv_cpu *cpu, unsigned int length);
 void hv_skip_to(struct hv_cpu *cpu, u64 rip);
+
+/* reset.c */
 void hv_before_reset(void);
 void __noreturn hv_reset(void);
 
@@ -254,6 +362,8 @@ bool hv_call(struct hv_cpu *cpu);
 
 /* fetch.c */
 u32 hv_prefixes(struct hv_cpu *cpu);
+/* A page of memory that reads as zeros is not the block's, but is hidden as well. */
+bool hv_nested_hides(u64 address);
 
 /* memory.c */
 void hv_memory_hide(struct hv_cpu *cpu);

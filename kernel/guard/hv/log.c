@@ -21,14 +21,14 @@ static u8 log_lock;
  */
 void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value)
 {
-	u32 low, high, number = ((u64)cpu - hv_config.cpu_areas) / HV_CPU_SIZE;
+	u32 low, high;
 	u64 at;
 
 	asm volatile("rdtsc" : "=a" (low), "=d" (high));
 	hv_lock(&log_lock);
 	at = log.next++ % HV_LOG_ENTRIES;
 	log.entries[at].time = low | (u64)high << 32;
-	log.entries[at].cpu_and_kind = number | (u64)kind << 32;
+	log.entries[at].cpu_and_kind = cpu->number | (u64)kind << 32;
 	log.entries[at].value = value;
 	hv_unlock(&log_lock);
 }

@@ -152,8 +152,8 @@ void hv_memory_fault(struct hv_cpu *cpu)
 	cpu->counts[HV_COUNT_MEMORY]++;
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
-	if (hv_is_guards(address) && control->exit_info_1 & SVM_NPF_WRITE &&
-	    !(control->exit_info_1 & SVM_NPF_TABLE)) {
+	if ((hv_is_guards(address) || hv_nested_hides(address)) && !cpu->lowered &&
+	    control->exit_info_1 & SVM_NPF_WRITE && !(control->exit_info_1 & SVM_NPF_TABLE)) {
 		hv_log(cpu, HV_LOG_WRITE, address);
 		step_begin(cpu);
 		return;

@@ -2,7 +2,8 @@
 /*
  * The guard's memory: one physically contiguous block, aligned to its size of 2 or 4 MB, so that
  * whole entries of the nested page table lead to it. It has, in this order, the image, what the
- * image's configuration names, the page tables of both levels, and the pages of each CPU.
+ * image's configuration names, the page tables of both levels, the pages of each CPU, and what the
+ * image takes for guarded modules.
  *
  * The nested page table maps every physical address to itself, as far as memory and devices reach:
  * by pages of 1 GB, or of 2 MB where the processor has no larger ones and around the block.
@@ -13,9 +14,11 @@
 #include <linux/io.h>
 #include <linux/ioport.h>
 #include <linux/mm.h>
+#include <linux/random.h>
 #include <linux/string.h>
 #include <asm/cpufeature.h>
 #include <asm/msr-index.h>
+#include <asm/svm.h>
 
 #include "guard/linux/guard.h"
 #include "x86/msr.h"
@@ -31,6 +34,11 @@
 
 #define MSRPM_PAGES	2
 #define IOPM_PAGES	3
+
+/* Pages: for the nested page table of the single step, and for what the image adds. */
+#define LEAST_POOL	64
+
+#define FLUSH_BY_ASID	BIT(6)		/* in EDX of CPUID_SVM */
 
 /* Each MSR has two bits, for RDMSR and for WRMSR (hv/msr.c): all writes are intercepted. */
 #define MSRPM_WRITES	0xaa
@@ -86,16 +94,13 @@ static unsigned int index_of(u64 address, unsigned int shift)
 	return address >> shift & (ENTRIES - 1);
 }
 
-/* Returns the entry for @address. */
-static u64 *map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
+static void map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
 {
 	u64 *table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_TABLE);
 
 	table = next_table(builder, &table[index_of(address, GB_SHIFT)], HV_TABLE);
 	table = next_table(builder, &table[index_of(address, LARGE_SHIFT)], HV_TABLE);
-	table += index_of(address, PAGE_SHIFT);
-	*table = entry;
-	return table;
+	table[index_of(address, PAGE_SHIFT)] = entry;
 }
 
 /*
@@ -181,24 +186,41 @@ static u64 map_all_to(struct builder *builder, void *page, u64 rights)
 }
 
 /*
- * A nested page table that differs from @root for the block alone, where its entries lead to
- * @table. @directory: the page directory of @root for the block. Returns its physical address.
+ * All memory but the block, for the image: at its physical addresses, as the nested page table has
+ * it. Lower addresses are free there, since Linux's are in the upper half.
  */
-static u64 map_step(struct builder *builder, const u64 *root, const u64 *directory, u64 table)
+static void map_memory(struct builder *builder, u64 *root)
 {
+	u64 *table, *directory, address, end = rounded_end();
 	struct guard_memory *memory = builder->memory;
-	u64 *upper = take(builder, 1), *middle = take(builder, 1), *lower = take(builder, 1);
-	unsigned int i, first = index_of(memory->physical, LARGE_SHIFT);
-	u64 entry = root[index_of(memory->physical, TOP_SHIFT)];
+	int i;
 
-	memcpy(upper, root, PAGE_SIZE);
-	memcpy(middle, memory->block + ((entry & PAGE_MASK) - memory->physical), PAGE_SIZE);
-	memcpy(lower, directory, PAGE_SIZE);
-	upper[index_of(memory->physical, TOP_SHIFT)] = physical(memory, middle) | HV_NPT_WRITE;
-	middle[index_of(memory->physical, GB_SHIFT)] = physical(memory, lower) | HV_NPT_WRITE;
-	for (i = 0; i < block_size(memory) / LARGE_SIZE; i++)
-		lower[first + i] = table;
-	return physical(memory, upper);
+	for (address = 0; address < end && !builder->full; address += 1ULL << GB_SHIFT) {
+		table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_TABLE);
+		table += index_of(address, GB_SHIFT);
+		if (boot_cpu_has(X86_FEATURE_GBPAGES) &&
+		    address >> GB_SHIFT != memory->physical >> GB_SHIFT) {
+			*table = address | HV_DATA | HV_NPT_LARGE;
+			continue;
+		}
+		directory = next_table(builder, table, HV_TABLE);
+		for (i = 0; i < ENTRIES; i++)
+			if (address + i * LARGE_SIZE - memory->physical >= block_size(memory))
+				directory[i] = (address + i * LARGE_SIZE) | HV_DATA | HV_NPT_LARGE;
+	}
+}
+
+/*
+ * A place for M's page tables that no memory has, and that nobody can guess (guard/hv/space.c): in
+ * the upper half of what the processor can address. 0 if memory reaches that far.
+ */
+static u64 choose_window(void)
+{
+	u64 bits = min_t(u64, boot_cpu_data.x86_phys_bits, MOST_BITS), half = 1ULL << (bits - 1);
+
+	if (round_up(rounded_end(), 1ULL << TOP_SHIFT) > half)
+		return 0;
+	return half | (get_random_u64() & (half - 1) & PAGE_MASK);
 }
 
 static void build(struct builder *builder)
@@ -210,7 +232,7 @@ static void build(struct builder *builder)
 	void *iopm = take(builder, IOPM_PAGES);
 	void *zeros = take(builder, 1);
 	void *sink = take(builder, 1);
-	u64 *root, sink_table;
+	u64 *root;
 
 	memcpy(image, guard_image, guard_image_end - guard_image);
 	memset(msrpm, MSRPM_WRITES, MSRPM_PAGES * PAGE_SIZE);
@@ -225,26 +247,32 @@ static void build(struct builder *builder)
 	config->memory_size = block_size(memory);
 	config->sink = sink;
 	config->zero_table = map_all_to(builder, zeros, HV_NPT_READ);
-	sink_table = map_all_to(builder, sink, HV_NPT_WRITE);
+	config->sink_table = map_all_to(builder, sink, HV_NPT_WRITE);
+	config->zero_entry = physical(memory, zeros) | HV_NPT_READ;
+	config->sink_entry = physical(memory, sink) | HV_NPT_WRITE;
+	config->block = (u64)memory->block;
+	config->end = rounded_end();
+	config->window = choose_window();
+	config->flush_tag = cpuid_edx(CPUID_SVM) & FLUSH_BY_ASID ? TLB_CONTROL_FLUSH_ASID :
+								   TLB_CONTROL_FLUSH_ALL_ASID;
 
 	root = take(builder, 1);
 	memory->cr3 = physical(memory, root);
 	map_image(builder, root);
-	config->window = (u64)memory->block + builder->size;
-	config->window_entry = map_image_page(builder, root, config->window, 0);
+	map_memory(builder, root);
 	root = take(builder, 1);
 	memory->nested_cr3 = physical(memory, root);
 	config->memory_pdes = map_guest(builder, root);
 	config->nested_cr3 = memory->nested_cr3;
-	/* Not if the block was too small for its own tables. */
-	if (config->memory_pdes && !builder->full)
-		config->step_cr3 = map_step(builder, root,
-					    PTR_ALIGN_DOWN(config->memory_pdes, PAGE_SIZE),
-					    sink_table);
 
 	config->cpus = nr_cpu_ids;
 	memory->cpus = builder->used;
 	config->cpu_areas = (u64)take(builder, nr_cpu_ids * HV_CPU_PAGES);
+	/* The rest is for the tables of guarded modules, and some of it is needed at launch. */
+	config->pool_pages = (builder->size - builder->used) / PAGE_SIZE;
+	config->pool = memory->block + builder->used;
+	if (config->pool_pages < LEAST_POOL + nr_cpu_ids)
+		builder->full = true;
 }
 
 /* Allocates a block of 2^@order pages. Returns 0 or -ENOMEM; may sleep. */

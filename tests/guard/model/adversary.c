@@ -50,12 +50,17 @@ static void all_fetches(struct list *list, int cpu, int module)
 				rsp = out_rsp(stack, level);
 			for (int i = 0; i < count; i++)
 				fetches(list, cpu, module, places[i], rsp, CALLER, 1);
+			if (config.class == CLASS_S)
+				continue;
+			/* As a function that M called, and that ends in a jump. */
+			fetches(list, cpu, module, ENTRY, rsp - 8, text_of(module) + CALLED, 1);
+			fetches(list, cpu, module, WRONG, rsp - 8, text_of(module) + CALLED, 1);
 		}
 	}
 	for (int stack = 0; stack < config.stacks; stack++) {
 		u64 rsp = entry_rsp(stack, 0);
 
-		fetches(list, cpu, module, ENTRY, rsp, text_of(module) + WRONG, 1);
+		fetches(list, cpu, module, ENTRY, rsp, text_of(module) + CALLED, 1);
 		fetches(list, cpu, module, ENTRY, rsp, CALLER, 0);
 		fetches(list, cpu, module, WRONG, rsp, CALLER, 1);
 	}

@@ -177,6 +177,11 @@ static void enter_m(struct handler *h, u32 index)
 			     ghost->state == STOPPED && ghost->back.rsp == rsp &&
 			     ((ghost->cause == CAUSE_BUG && rip == m->text + AFTER_BUG) ||
 			      (ghost->cause == CAUSE_FAULT && rip == m->text + FIXUP));
+		/* The kernel's function has jumped to an entry, which returns for it. */
+		bool jumped = h->crossing == BORDER_IN_RET && config.class == CLASS_D &&
+			      ghost->state == CALLING && rip == m->text + ENTRY &&
+			      h->exit->return_address == ghost->back.rip &&
+			      rsp + 8 == ghost->back.rsp;
 		u8 need = h->crossing == BORDER_IN_RTI ? ALL :
 			  config.class == CLASS_S ? ALL & ~RESULT : CALLEE_SAVED;
 		bool was_call = ghost->state == CALLING;
@@ -190,10 +195,10 @@ static void enter_m(struct handler *h, u32 index)
 			violate(w, "entry", "the activation is another module's");
 		if (was_call != is_ret)
 			violate(w, "entry", "a call is resumed like an interrupt, or vice versa");
-		if (!moved && (rip != ghost->back.rip || rsp != ghost->back.rsp))
+		if (!moved && !jumped && (rip != ghost->back.rip || rsp != ghost->back.rsp))
 			violate(w, "entry", "the kernel did not return to the recorded place");
-		if (inside.rip != (moved ? rip : ghost->inside.rip) ||
-		    inside.rsp != ghost->inside.rsp)
+		if (inside.rip != (moved || jumped ? rip : ghost->inside.rip) ||
+		    inside.rsp != (jumped ? rsp : ghost->inside.rsp))
 			violate(w, "entry", "M continues elsewhere than where it left");
 		if (need & ~h->own)
 			violate(w, "own", "M finds the kernel's values in its registers");

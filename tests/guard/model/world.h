@@ -57,9 +57,10 @@ static inline u64 entry_rsp(int stack, int level)
 	return 8 + stack * STACK_SIZE + 0x50 - level * 0x20;
 }
 
+/* A function that is called from there has the RSP of the next level. */
 static inline u64 out_rsp(int stack, int level)
 {
-	return entry_rsp(stack, level) - 0x10;
+	return entry_rsp(stack, level) - 0x18;
 }
 
 /* Above all stacks of the kernel. */
@@ -162,7 +163,7 @@ struct event {
 	struct border_exit exit;
 };
 
-#define EVENTS	192
+#define EVENTS	256
 
 /* Lists what may happen in this state, and returns the number. */
 int adversary_events(const struct world *w, struct event *events);

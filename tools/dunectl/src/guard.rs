@@ -37,7 +37,7 @@ const EXITS: [&str; 9] = [
 ];
 
 /// By `dune_guard_entry.kind`: a word for --json, what happened, and what the value is.
-const KINDS: [(&str, &str); 8] = [
+const KINDS: [(&str, &str); 10] = [
     ("msr-read", "a read of a register was refused: MSR"),
     ("msr-write", "a write of a register was refused: MSR"),
     ("svm-instruction", "an instruction of SVM's was refused: exit code"),
@@ -46,6 +46,8 @@ const KINDS: [(&str, &str); 8] = [
     ("call", "a VMMCALL was refused: number"),
     ("init", "the CPU got INIT, and is parked: value"),
     ("port", "an access to a port of sleep or reset was refused: port"),
+    ("enter", "a guarded module was entered at no entry point, and has no privilege: RIP"),
+    ("exit", "a guarded module was left neither by a call nor by a return: RIP"),
 ];
 
 #[repr(C)]

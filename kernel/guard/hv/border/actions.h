@@ -26,7 +26,7 @@ enum border_action_kind {
 	ACT_ENTER_K,		/* continue in K, at the "go" of the crossing */
 	ACT_PUBLISH,		/* border_publish(): then others may have the activation */
 	ACT_DELIVER,		/* K takes the interrupt or exception that ended M */
-	ACT_FAULT,		/* raise #GP in K: the fetch is refused */
+	ACT_FAULT,		/* the fetch is refused: #GP in K, or a copy without privileges */
 
 	/* For everyone. */
 	ACT_REPORT,		/* count the suspicion @argument; log it if that was chosen */

@@ -19,14 +19,31 @@ static struct border_claim refuse(u8 suspicion)
 	return (struct border_claim){ .crossing = BORDER_REFUSED, .suspicion = suspicion };
 }
 
+/*
+ * The kernel's function ends in a jump to an entry point of the module that called it: the entered
+ * function returns for it, to the place where the activation waits, and crosses no border then.
+ * Class S has another stack there.
+ */
+static int returns_by_entry(const struct border_module *module,
+			    const struct border_activation *activation,
+			    const struct border_exit *exit)
+{
+	return module->class == CLASS_D && exit->return_address == activation->back.rip &&
+	       exit->at.rsp + 8 == activation->back.rsp &&
+	       module_entry(module, exit->at.rip) == ENTRY_CALL;
+}
+
 /* Returns the crossing if this activation waits for the kernel to return to this place. */
 static u8 returns(const struct border_module *module, const struct border_activation *activation,
-		  u8 state, struct border_place at, u32 *fixup)
+		  u8 state, const struct border_exit *exit, u32 *fixup)
 {
+	struct border_place at = exit->at;
+
 	*fixup = NO_FIXUP;
 	switch (state) {
 	case ACTIVATION_OUT_CALL:
-		return is_same(activation->back, at) ? BORDER_IN_RET : BORDER_REFUSED;
+		return is_same(activation->back, at) ||
+		       returns_by_entry(module, activation, exit) ? BORDER_IN_RET : BORDER_REFUSED;
 	case ACTIVATION_OUT_INT:
 		if (activation->back.rsp != at.rsp)
 			return BORDER_REFUSED;
@@ -50,7 +67,7 @@ static struct border_claim match_return(const struct border *border, const struc
 
 		if (word_registration(word) != border->registration_number)
 			continue;
-		claim.crossing = returns(border->module, activation, word_state(word), exit->at,
+		claim.crossing = returns(border->module, activation, word_state(word), exit,
 					 &claim.fixup);
 		if (claim.crossing != BORDER_REFUSED)
 			return claim;
@@ -185,8 +202,8 @@ u8 border_in(struct border *border, const struct border_exit *exit,
 	if (claim->crossing == BORDER_IN_CALL)
 		begin(border, activation, exit, claim);
 	else if (border->module->class == CLASS_D)
-		/* An exception may resume at another place than where it was. */
-		activation->inside.rip = exit->at.rip;
+		/* An exception may resume at another place, and a call by an entry. */
+		activation->inside = exit->at;
 	*border->cpu = cpu_step(*border->cpu, &event, &border->actions);
 	return claim->crossing;
 }

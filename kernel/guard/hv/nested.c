@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The nested page tables of the views. Each begins as a copy of the top level of K's, whose entries
+ * are marked as shared: they lead to tables of K's. On the way to an entry that is to be changed, a
+ * shared table is copied, and a large page is divided. That an entry is not executable holds for
+ * all below it, so that whole views need one bit in each entry of the top level; it moves down with
+ * the copies.
+ *
+ * A table is complete before an entry leads to it, so that other CPUs may walk it meanwhile.
+ */
+#include <linux/types.h>
+
+#include "guard/hv/views.h"
+
+/* A bit that the processor ignores: the table is K's. */
+#define SHARED	BIT_ULL(9)
+
+#define ENTRIES	512
+
+static u64 *table_of(u64 entry)
+{
+	return hv_pointer(entry & HV_ADDRESS);
+}
+
+static bool is_table(u64 entry, u32 shift)
+{
+	return entry & 1 && shift > 12 && !(entry & HV_NPT_LARGE);
+}
+
+/* What an entry of the copy is: @old is of a large page, or leads to a table of K's. */
+static u64 inherit(u64 old, u32 shift, u32 i)
+{
+	u64 entry;
+
+	if (old & HV_NPT_LARGE) {
+		entry = old + ((u64)i << (shift - 9));
+		return shift == 21 ? entry & ~HV_NPT_LARGE : entry;
+	}
+	entry = table_of(old)[i];
+	if (!(entry & 1))
+		return 0;
+	entry |= old & HV_NPT_NO_EXECUTE;
+	return is_table(entry, shift - 9) ? entry | SHARED : entry;
+}
+
+/* The table to which @entry leads, which spans 2^@shift bytes; it is this view's alone. */
+static u64 *own_table(u64 *entry, u32 shift)
+{
+	u64 *table, old = *entry;
+	u32 i;
+
+	if (is_table(old, shift) && !(old & SHARED))
+		return table_of(old);
+	table = hv_pool_take(1);
+	/* register.c has looked whether there is enough. */
+	if (!table)
+		hv_reset();
+	for (i = 0; i < ENTRIES && old & 1; i++)
+		table[i] = inherit(old, shift, i);
+	__atomic_store_n(entry, hv_physical(table) | HV_NPT_WRITE, __ATOMIC_RELEASE);
+	return table;
+}
+
+u64 *hv_nested_entry(u64 root, u64 address, u32 shift)
+{
+	u64 *entry = &table_of(root)[hv_index(address, 39)];
+	u32 at;
+
+	for (at = 39; at > shift; at -= 9)
+		entry = &own_table(entry, at)[hv_index(address, at - 9)];
+	return entry;
+}
+
+u64 hv_nested_look(u64 address)
+{
+	u64 entry = table_of(hv_config.nested_cr3)[hv_index(address, 39)];
+	u32 shift = 39;
+
+	while (is_table(entry, shift)) {
+		shift -= 9;
+		entry = table_of(entry)[hv_index(address, shift)];
+	}
+	if (entry & 1 && shift > 12)
+		entry = (entry & ~HV_NPT_LARGE) + (address & ((1ULL << shift) - 1) & HV_ADDRESS);
+	return entry;
+}
+
+bool hv_nested_hides(u64 address)
+{
+	return hv_nested_look(address) == (hv_config.zero_entry | HV_NPT_NO_EXECUTE);
+}
+
+u64 hv_nested_make(u64 rights)
+{
+	u64 *root = hv_pool_take(1), *k = table_of(hv_config.nested_cr3);
+	u32 i;
+
+	if (!root)
+		hv_reset();
+	for (i = 0; i < ENTRIES; i++)
+		if (k[i])
+			root[i] = k[i] | SHARED | rights;
+	return hv_physical(root);
+}
+
+static void free_table(u64 *table, u32 shift)
+{
+	u32 i;
+
+	for (i = 0; i < ENTRIES; i++)
+		if (is_table(table[i], shift) && !(table[i] & SHARED))
+			free_table(table_of(table[i]), shift - 9);
+	hv_pool_give(table, 1);
+}
+
+void hv_nested_free(u64 root)
+{
+	free_table(table_of(root), 39);
+}

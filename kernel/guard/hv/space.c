@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * M's address space: a page table for each CPU. Its top level is the guard's; the entries of the
+ * kernel's half are the kernel's own, as they were at launch, when Linux had made all of them; they
+ * lead to the kernel's tables, so that M has the kernel's data, now and later. The path to the text
+ * of a guarded module is the guard's own, down to the last level. There, the module's own pages are
+ * constant, and all else is empty: what M touches of it is borrowed from the kernel's tables for
+ * one stay in M, like the lower half. Linux's invalidations do not reach a copy, but the interrupt
+ * by which another CPU demands one ends the stay.
+ *
+ * The kernel can direct M's writes to any physical address, by its own tables and by the pointers
+ * that it hands to a module. So M has its page tables at physical addresses that nobody can know:
+ * the window, which the loader chose at random.
+ */
+#include <linux/types.h>
+#include <asm/msr-index.h>
+#include <asm/svm.h>
+
+#include "guard/hv/views.h"
+
+#define PRESENT		BIT_ULL(0)
+#define LARGE		BIT_ULL(7)
+/* A bit that the processor ignores: the table is the guard's. */
+#define OWN		BIT_ULL(11)
+/* Present, writable, accessed. */
+#define TABLE		(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5) | OWN)
+
+#define ENTRIES		512
+#define KERNEL_HALF	256
+
+/*
+ * As large as the largest block, and at a multiple of that: the lower bits of hv_config.window
+ * exchange the pages in it.
+ */
+#define WINDOW_SIZE	0x400000ULL
+
+/* Of the nested page table: the window's part. */
+static u64 *window_directory, *window_pages;
+
+static u64 in_window(const void *table)
+{
+	return ((u64)table - hv_config.block) ^ hv_config.window;
+}
+
+static u64 *own_table(u64 entry)
+{
+	return (u64 *)(((entry & HV_ADDRESS) ^ hv_config.window) + hv_config.block);
+}
+
+static u64 *window_entry(const void *table)
+{
+	return &window_pages[in_window(table) % WINDOW_SIZE >> 12];
+}
+
+static u64 *take(void)
+{
+	u64 *table = hv_pool_take(1);
+
+	if (table)
+		*window_entry(table) = hv_physical(table) | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
+	return table;
+}
+
+void hv_space_init(void)
+{
+	u64 *directory = hv_pool_take(1), first = hv_config.window & ~(WINDOW_SIZE - 1);
+
+	window_directory = hv_pool_take(1);
+	window_pages = hv_pool_take(2);
+	if (!directory || !window_directory || !window_pages)
+		hv_reset();
+	directory[hv_index(first, 21)] = hv_physical(window_pages) | HV_NPT_WRITE;
+	directory[hv_index(first, 21) + 1] =
+		(hv_physical(window_pages) + 4096) | HV_NPT_WRITE;
+	window_directory[hv_index(hv_config.window, 30)] = hv_physical(directory) | HV_NPT_WRITE;
+}
+
+void hv_space_reveal(u64 root)
+{
+	u64 *top = hv_pointer(root);
+
+	/* Shared, for hv_nested_free(). */
+	top[hv_index(hv_config.window, 39)] = hv_physical(window_directory) | HV_NPT_WRITE |
+					      BIT_ULL(9);
+}
+
+static u64 *kernel_table(u64 entry)
+{
+	return hv_guest_memory(entry & HV_ADDRESS);
+}
+
+/*
+ * VMCB and address space are those of the launch: Linux is trusted then. M exits for whatever the
+ * kernel would handle, and for what would change its constants.
+ */
+void hv_space_start(struct hv_cpu *cpu)
+{
+	static const u8 intercepts[] = {
+		INTERCEPT_INTR, INTERCEPT_NMI, INTERCEPT_INTn, INTERCEPT_CR0_WRITE,
+		INTERCEPT_CR3_READ, INTERCEPT_CR3_WRITE, INTERCEPT_CR4_WRITE, INTERCEPT_DR7_WRITE,
+		INTERCEPT_LOAD_IDTR, INTERCEPT_LOAD_GDTR, INTERCEPT_LOAD_LDTR, INTERCEPT_LOAD_TR,
+	};
+	u64 *from = (u64 *)hv_vmcb_of_k(cpu), *to = (u64 *)hv_vmcb_of_m(cpu);
+	struct vmcb *m = hv_vmcb_of_m(cpu);
+	u64 *kernel = kernel_table(hv_vmcb_of_k(cpu)->save.cr3);
+	u32 i;
+
+	cpu->borrowed_count = 0;
+	cpu->space = hv_config.window ? take() : NULL;
+	if (!cpu->space)
+		return;
+	for (i = KERNEL_HALF; i < ENTRIES; i++)
+		cpu->space[i] = kernel[i] & ~OWN;
+	for (i = 0; i < 512; i++)
+		to[i] = from[i];
+	for (i = 0; i < sizeof(intercepts); i++)
+		m->control.intercepts[intercepts[i] / 32] |= BIT(intercepts[i] % 32);
+	m->control.intercepts[INTERCEPT_EXCEPTION] = ~0u;
+	m->control.asid++;
+	m->save.cr3 = in_window(cpu->space);
+	m->save.cr4 &= ~BIT_ULL(17);	/* PCIDE */
+	m->save.dr7 = 0x400;
+	m->save.ds.selector = 0;
+	m->save.es.selector = 0;
+	cpu->code_segment = *(u64 *)&m->save.cs;
+	hv_rdmsr(MSR_GS_BASE, &cpu->gs_base);
+}
+
+static void free_table(u64 *table, u32 shift)
+{
+	u32 i;
+
+	for (i = 0; i < ENTRIES && shift > 12; i++)
+		if (table[i] & PRESENT && table[i] & OWN)
+			free_table(own_table(table[i]), shift - 9);
+	*window_entry(table) = 0;
+	hv_pool_give(table, 1);
+}
+
+void hv_space_stop(struct hv_cpu *cpu)
+{
+	u32 i;
+
+	for (i = 0; cpu->space && i < ENTRIES; i++)
+		if (cpu->space[i] & PRESENT && cpu->space[i] & OWN)
+			free_table(own_table(cpu->space[i]), 30);
+	if (cpu->space) {
+		*window_entry(cpu->space) = 0;
+		hv_pool_give(cpu->space, 1);
+	}
+	cpu->space = NULL;
+}
+
+bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
+{
+	u64 *entry = &cpu->space[hv_index(address, 39)], kernel;
+	u64 *table, *from = kernel_table(cr3);
+	u32 shift, i;
+
+	for (shift = 39; shift > 12; shift -= 9) {
+		kernel = from ? from[hv_index(address, shift)] : 0;
+		from = kernel & PRESENT && !(kernel & LARGE) ? kernel_table(kernel) : NULL;
+		if (!(*entry & PRESENT) || !(*entry & OWN)) {
+			table = take();
+			if (!table)
+				return false;
+			for (i = 0; from && shift > 21 && i < ENTRIES; i++)
+				table[i] = from[i] & ~OWN;
+			__atomic_store_n(entry, in_window(table) | TABLE, __ATOMIC_RELEASE);
+		}
+		entry = &own_table(*entry)[hv_index(address, shift - 9)];
+	}
+	__atomic_store_n(entry, new, __ATOMIC_RELEASE);
+	return true;
+}
+
+void hv_space_give_back(struct hv_cpu *cpu)
+{
+	while (cpu->borrowed_count)
+		*cpu->borrowed[--cpu->borrowed_count] = 0;
+}
+
+bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
+{
+	u64 *table = cpu->space, kernel, *entry;
+	u64 *from = kernel_table(hv_vmcb_of_k(cpu)->save.cr3);
+	u32 shift;
+
+	for (shift = 39; shift >= 12; shift -= 9) {
+		entry = &table[hv_index(address, shift)];
+		kernel = from[hv_index(address, shift)];
+		if (!(kernel & PRESENT))
+			return false;
+		if (!(*entry & PRESENT))
+			break;
+		if (shift == 12 || !(*entry & OWN) || kernel & LARGE)
+			return false;
+		table = own_table(*entry);
+		from = kernel_table(kernel);
+	}
+	if (cpu->borrowed_count == HV_BORROWED) {
+		hv_space_give_back(cpu);
+		cpu->vmcb->control.tlb_ctl = hv_config.flush_tag;
+	}
+	cpu->borrowed[cpu->borrowed_count++] = entry;
+	*entry = shift > 12 ? kernel & ~OWN : kernel;
+	return true;
+}
+
+bool hv_space_read(u64 cr3, u64 address, u64 *value)
+{
+	u64 entry = cr3 | PRESENT;
+	u32 shift;
+
+	for (shift = 39; ; shift -= 9) {
+		entry = kernel_table(entry)[hv_index(address, shift)];
+		if (!(entry & PRESENT))
+			return false;
+		if (shift == 12 || entry & LARGE)
+			break;
+	}
+	address &= (1ULL << shift) - 1;
+	entry &= HV_ADDRESS & ~((1ULL << shift) - 1);
+	/* The last bytes of a page: a kernel's stack pointer is a multiple of 8. */
+	if (address & 7)
+		return false;
+	*value = *(u64 *)hv_guest_memory(entry + address);
+	return true;
+}

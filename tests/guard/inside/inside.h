@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the two modules of the tests know of each other. The one inside is guarded: its text may be
+ * entered at the functions whose names begin with "enter_", at its init and its exit. A page of
+ * memory is its privilege: the other module, which plays the kernel, has given it away.
+ */
+#ifndef INSIDE_H
+#define INSIDE_H
+
+#include <linux/types.h>
+
+/* What the private page has. */
+#define SECRET	0x5ec2e7
+
+/* Entry points. Those that return a u64 return what they read of the private page. */
+struct inside {
+	u64 (*read)(const u64 *private);
+	void (*write)(u64 *private, u64 value);
+	/* Calls back, and reads then. */
+	u64 (*call)(u64 (*function)(u64 argument), u64 argument);
+	/* The same in assembly; its frame is RBX, and the return address after_call. */
+	u64 (*raw_call)(u64 (*function)(u64 argument), const u64 *private, u64 argument);
+	/* Calls outside_deeper() as often as that, one within the other. */
+	u64 (*nest)(u64 depth);
+	/* So many rounds, with interrupts on or off; 0 if a register was lost. */
+	u64 (*spin)(u64 rounds, bool interrupts);
+	u64 (*warn)(void);
+	/* Reads where nothing is, with a fixup. */
+	u64 (*fix_up)(const u64 *nowhere);
+	u64 (*flags)(void);
+	void (*nothing)(void);
+	u64 (*user)(const u64 *user);
+	u64 (*string)(char *destination, const char *source);
+	u64 (*sleep)(u64 milliseconds);
+	/* A timer and a work item, which start each other; runs() counts good ones. */
+	void (*start)(void);
+	u64 (*runs)(void);
+	void (*stop)(void);
+	/* No entry points. */
+	const void *middle;
+	const void *after_call;
+	/* A page of the text that is full of INT3. */
+	const void *other_page;
+};
+
+/* inside_code.S: */
+u64 enter_raw_call(u64 (*function)(u64 argument), const u64 *private, u64 argument);
+u64 enter_flags(void);
+void enter_nothing(void);
+extern const char inner_after_call[], inner_other_page[];
+
+/* outside.c: */
+void outside_register(const struct inside *inside);
+u64 *outside_private(void);
+u64 outside_deeper(u64 depth);
+
+/* outside_code.S: */
+u64 outside_jump(const void *to, const u64 *from);
+u64 outside_return_into(const void *to, const u64 *from);
+u64 outside_call_from(const void *to, const u64 *from, const void *address);
+u64 outside_replay(const void *to, const u64 *from);
+u64 outside_with_direction(const void *to);
+u64 outside_elsewhere(u64 argument);
+u64 outside_jumps_back(u64 argument);
+/* Where outside_jumps_back() goes. */
+extern u64 (*outside_target)(const u64 *from);
+
+#endif

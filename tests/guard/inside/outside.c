@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel around a guarded module, for the tests: it registers dune-guard-inside before that
+ * module's init is called, calls it in all ways, and attacks it. A program writes a command to
+ * /sys/kernel/debug/dune-guard-outside: a word, and up to three numbers. Reading the file then
+ * gives the result.
+ */
+#include <linux/bug.h>
+#include <linux/debugfs.h>
+#include <linux/gfp.h>
+#include <linux/io.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/smp.h>
+#include <linux/sort.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+#include <asm/extable.h>
+#include <asm/msr.h>
+#include <asm/pgtable.h>
+
+#include "guard/linux/views.h"
+#include "inside.h"
+
+#define NUMBER	3	/* of the registration */
+
+#define BLOB_ORDER	4
+
+static bool arm = true;
+module_param(arm, bool, 0600);
+
+static struct dentry *file;
+static const struct inside *inside;
+static u64 *private, result;
+static int armed = -ENOENT;
+static u64 back_rip, back_rsp;
+
+/* ---- what the guarded module calls ---- */
+
+void outside_register(const struct inside *new)
+{
+	WRITE_ONCE(inside, new);
+}
+EXPORT_SYMBOL_GPL(outside_register);
+
+u64 *outside_private(void)
+{
+	return private;
+}
+EXPORT_SYMBOL_GPL(outside_private);
+
+u64 outside_deeper(u64 depth)
+{
+	u64 read = inside->nest(depth);
+
+	/* Not a jump, with which the module would return to itself. */
+	OPTIMIZER_HIDE_VAR(read);
+	return read;
+}
+EXPORT_SYMBOL_GPL(outside_deeper);
+
+/* ---- the registration ---- */
+
+struct part {
+	unsigned long base, size;
+};
+
+/* The parts of a module's memory: the text first. */
+static unsigned int parts_of(const struct module *module, struct part parts[])
+{
+#ifdef mod_mem_type_is_core
+	unsigned int count = 1, type;
+
+	parts[0] = (struct part){ (unsigned long)module->mem[MOD_TEXT].base,
+				  PAGE_ALIGN(module->mem[MOD_TEXT].size) };
+	for (type = MOD_DATA; type <= MOD_RO_AFTER_INIT; type++)
+		if (module->mem[type].size)
+			parts[count++] = (struct part){
+				(unsigned long)module->mem[type].base,
+				PAGE_ALIGN(module->mem[type].size) };
+	return count;
+#else
+	unsigned long text = PAGE_ALIGN(module->core_layout.text_size);
+
+	parts[0] = (struct part){ (unsigned long)module->core_layout.base, text };
+	parts[1] = (struct part){ (unsigned long)module->core_layout.base + text,
+				  PAGE_ALIGN(module->core_layout.size) - text };
+	return 2;
+#endif
+}
+
+static u64 frame_of(unsigned long address)
+{
+	return page_to_phys(vmalloc_to_page((void *)address));
+}
+
+static int compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static u64 fixup_register(const struct exception_table_entry *entry)
+{
+	return entry->data & 0xff ? entry->data >> 8 & 0xf : HV_NO_REGISTER;
+}
+
+/* The functions whose names begin with "enter_". */
+static u32 add_entries(const struct module *module, const struct part *text, u64 *words)
+{
+	const struct mod_kallsyms *symbols = rcu_dereference_raw(module->kallsyms);
+	u32 count = 0, i;
+
+	for (i = 0; i < symbols->num_symtab; i++) {
+		const typeof(*symbols->symtab) *symbol = &symbols->symtab[i];
+
+		if (!strncmp(symbols->strtab + symbol->st_name, "enter_", 6) &&
+		    symbol->st_value - text->base < text->size)
+			words[count++] = symbol->st_value - text->base;
+	}
+	sort(words, count, sizeof(*words), compare, NULL);
+	return count;
+}
+
+static u32 add_bugs(const struct module *module, const struct part *text, u64 *words)
+{
+	u32 i, count = 0;
+
+	for (i = 0; i < module->num_bugs; i++) {
+		struct bug_entry *bug = &module->bug_table[i];
+		u64 at = (unsigned long)&bug->bug_addr_disp + bug->bug_addr_disp - text->base;
+
+		if (at < text->size)
+			words[count++] = at;
+		bug->flags |= BUGFLAG_DONE;
+	}
+	sort(words, count, sizeof(*words), compare, NULL);
+	return count;
+}
+
+static u32 add_fixups(const struct module *module, const struct part *text, u64 *words)
+{
+	struct hv_fixup *fixups = (struct hv_fixup *)words;
+	u32 i, count = 0;
+
+	for (i = 0; i < module->num_exentries; i++) {
+		const struct exception_table_entry *entry = &module->extable[i];
+		u64 from = (unsigned long)&entry->insn + entry->insn - text->base;
+
+		if (from >= text->size)
+			continue;
+		fixups[count].from = from;
+		fixups[count].to = (unsigned long)&entry->fixup + entry->fixup - text->base;
+		fixups[count++].reg = fixup_register(entry);
+	}
+	return count;
+}
+
+static int enroll(const struct module *module)
+{
+	struct part parts[8];
+	unsigned int count = parts_of(module, parts), i;
+	struct hv_registration *registration;
+	unsigned long at;
+	u64 *words;
+	int err;
+
+	registration = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, BLOB_ORDER);
+	if (!registration)
+		return -ENOMEM;
+	words = registration->words;
+	registration->text = parts[0].base;
+	for (at = 0; at < parts[0].size; at += PAGE_SIZE, registration->text_pages++)
+		*words++ = frame_of(parts[0].base + at);
+	for (i = 1; i < count; i++) {
+		for (at = 0; at < parts[i].size; at += PAGE_SIZE, registration->data_count++) {
+			*words++ = parts[i].base + at;
+			*words++ = frame_of(parts[i].base + at) | pgprot_val(PAGE_KERNEL);
+		}
+	}
+	registration->private_count = 1;
+	*words++ = virt_to_phys(private);
+	registration->entry_count = add_entries(module, parts, words);
+	words += registration->entry_count;
+	registration->bug_count = add_bugs(module, parts, words);
+	words += registration->bug_count;
+	registration->fixup_count = add_fixups(module, parts, words);
+	registration->init = (unsigned long)module->init - parts[0].base;
+#ifdef CONFIG_MODULE_UNLOAD
+	registration->exit = (unsigned long)module->exit - parts[0].base;
+#endif
+	err = guard_views_arm(NUMBER, registration);
+	pr_info("dune-guard-outside: %u pages of text, %u others, %u entries: %d\n",
+		registration->text_pages, registration->data_count, registration->entry_count,
+		err);
+	free_pages((unsigned long)registration, BLOB_ORDER);
+	return err;
+}
+
+static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
+{
+	const struct module *module = data;
+
+	if (strcmp(module->name, "dune_guard_inside"))
+		return NOTIFY_DONE;
+	if (event == MODULE_STATE_COMING && arm)
+		armed = enroll(module);
+	if (event == MODULE_STATE_GOING && !armed) {
+		armed = guard_views_disarm(NUMBER) ?: -ENOENT;
+		pr_info("dune-guard-outside: disarmed: %d\n", armed);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block notifier = { .notifier_call = module_event };
+
+/* ---- calls and attacks ---- */
+
+/* What the module calls. */
+static u64 plain(u64 argument)
+{
+	return argument + 1;
+}
+
+u64 (*outside_target)(const u64 *from);
+
+/* The second instruction of a function, behind the NOP that is for ftrace. */
+static const void *behind(const void *function)
+{
+	const u8 *code = function;
+
+	return function + (code[0] == 0xf3 ? 9 : 5);
+}
+
+/* A private page's content through the kernel's mapping, after a write. */
+static u64 write_private(u64 value)
+{
+	WRITE_ONCE(*private, value);
+	return READ_ONCE(*private);
+}
+
+static u64 count_back(u64 argument)
+{
+	back_rip = (u64)__builtin_return_address(0);
+	back_rsp = (u64)__builtin_frame_address(0);
+	return argument + 1;
+}
+
+static u64 forged_gs(void)
+{
+	unsigned long flags;
+	u64 base, read;
+
+	local_irq_save(flags);
+	rdmsrl(MSR_GS_BASE, base);
+	wrmsrl(MSR_GS_BASE, base + 64);
+	read = outside_replay(inside->after_call, private);
+	wrmsrl(MSR_GS_BASE, base);
+	local_irq_restore(flags);
+	return read;
+}
+
+/* The same, at an entry point that would be admitted. */
+static u64 forged_gs_entry(void)
+{
+	unsigned long flags;
+	u64 base, read;
+
+	local_irq_save(flags);
+	rdmsrl(MSR_GS_BASE, base);
+	wrmsrl(MSR_GS_BASE, base + 64);
+	read = outside_jump(inside->read, private);
+	wrmsrl(MSR_GS_BASE, base);
+	local_irq_restore(flags);
+	return read;
+}
+
+static pte_t *entry_of(unsigned long address)
+{
+	pgd_t *pgd = __va(read_cr3_pa());
+	p4d_t *p4d;
+	pud_t *pud;
+	pmd_t *pmd;
+
+	pgd += pgd_index(address);
+	p4d = p4d_offset(pgd, address);
+	pud = pud_offset(p4d, address);
+	pmd = pmd_offset(pud, address);
+	return pte_offset_kernel(pmd, address);
+}
+
+static void flush(void *unused)
+{
+	u64 cr3 = __read_cr3(), cr4 = native_read_cr4();
+
+	asm volatile("mov %0, %%cr4" : : "r" (cr4 & ~X86_CR4_PGE) : "memory");
+	asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");
+	asm volatile("mov %0, %%cr3" : : "r" (cr3) : "memory");
+}
+
+/* Replaces the page with an entry point in the kernel's tables, and enters there. */
+static u64 exchange(u64 frame)
+{
+	unsigned long at = (unsigned long)inside->read;
+	pte_t *entry = entry_of(at), was = *entry;
+	u64 read;
+
+	preempt_disable();
+	set_pte(entry, pfn_pte(frame >> PAGE_SHIFT, PAGE_KERNEL_EXEC));
+	on_each_cpu(flush, NULL, 1);
+	read = outside_jump((void *)at, private);
+	set_pte(entry, was);
+	on_each_cpu(flush, NULL, 1);
+	preempt_enable();
+	return read;
+}
+
+/* The page is our own, and its code reads the private page, too. */
+static u64 remap(void)
+{
+	static const u8 code[] = { 0x48, 0x8b, 0x07, 0xc3 };	/* mov (%rdi), %rax; ret */
+	void *page = (void *)get_zeroed_page(GFP_KERNEL);
+	u64 read;
+
+	if (!page)
+		return ~0ULL;
+	memcpy(page + ((unsigned long)inside->read & ~PAGE_MASK), code, sizeof(code));
+	read = exchange(virt_to_phys(page));
+	free_page((unsigned long)page);
+	return read;
+}
+
+/* Changes a byte of the text, by a mapping of our own, as text_poke() does. */
+static u64 patch(const void *at, u8 value)
+{
+	struct page *page = vmalloc_to_page(at);
+	u8 *alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL), *byte, was;
+	u64 read;
+
+	if (!alias)
+		return ~0ULL;
+	byte = alias + ((unsigned long)at & ~PAGE_MASK);
+	was = *byte;
+	WRITE_ONCE(*byte, value);
+	read = *(const u8 *)at == value ? inside->read(private) : ~0ULL;
+	WRITE_ONCE(*byte, was);
+	vunmap(alias);
+	return read;
+}
+
+static void call_on_cpu(void *data)
+{
+	*(u64 *)data = inside->spin(100000, false);
+}
+
+/* Many threads spin inside, and sleep in a call: they are preempted, and change CPUs. */
+static atomic_t threads, good;
+
+static int thread(void *rounds)
+{
+	u64 i, ok = 1;
+
+	for (i = 0; i < (u64)rounds; i++)
+		ok &= inside->spin(300000, true) == SECRET && inside->sleep(1) == SECRET &&
+		      inside->nest(3) == SECRET;
+	atomic_add(ok, &good);
+	atomic_dec(&threads);
+	return 0;
+}
+
+static u64 crowd(u64 count, u64 rounds)
+{
+	u64 i;
+
+	atomic_set(&threads, count);
+	atomic_set(&good, 0);
+	for (i = 0; i < count; i++)
+		if (IS_ERR(kthread_run(thread, (void *)rounds, "inside/%llu", i)))
+			atomic_dec(&threads);
+	while (atomic_read(&threads))
+		schedule_timeout_uninterruptible(1);
+	return atomic_read(&good);
+}
+
+/* Instructions, in counting mode. */
+static u64 cost(u64 which)
+{
+	u64 best = ~0ULL, empty = ~0ULL, start, i;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	for (i = 0; i < 100; i++) {
+		start = rdtsc_ordered();
+		empty = min(empty, rdtsc_ordered() - start);
+		start = rdtsc_ordered();
+		if (which == 0)
+			inside->nothing();
+		else if (which == 1)
+			inside->raw_call(plain, private, 0);
+		else
+			asm volatile("vmmcall" : : "a" (HV_CALL) : "memory");
+		best = min(best, rdtsc_ordered() - start);
+	}
+	local_irq_restore(flags);
+	return best - empty;
+}
+
+static u64 string(void)
+{
+	static const char from[] = "from the kernel to the module";
+	char to[sizeof(from)] = "";
+	u64 read = inside->string(to, from);
+
+	return !strcmp(to, from) ? read : 0;
+}
+
+static u64 command(const char *word, u64 a, u64 b)
+{
+	u64 value = 0;
+
+	if (!strcmp(word, "armed"))
+		return armed;
+	if (!strcmp(word, "crossings"))
+		return guard_views_crossings(a);
+	if (!strcmp(word, "kernel-reads"))
+		return READ_ONCE(*private);
+	if (!strcmp(word, "kernel-writes"))
+		return write_private(a);
+	if (!inside)
+		return ~0ULL;
+	if (!strcmp(word, "read"))
+		return inside->read(private);
+	if (!strcmp(word, "write")) {
+		inside->write(private, a);
+		return inside->read(private);
+	}
+	if (!strcmp(word, "call"))
+		return inside->call(plain, a);
+	if (!strcmp(word, "raw-call"))
+		return inside->raw_call(plain, private, 0);
+	if (!strcmp(word, "jumps-back")) {
+		outside_target = inside->read;
+		return inside->raw_call(outside_jumps_back, private, (u64)private);
+	}
+	if (!strcmp(word, "nest"))
+		return inside->nest(a);
+	if (!strcmp(word, "spin"))
+		return inside->spin(a, b);
+	if (!strcmp(word, "spin-on")) {
+		smp_call_function_single(a, call_on_cpu, &value, 1);
+		return value;
+	}
+	if (!strcmp(word, "warn"))
+		return inside->warn();
+	if (!strcmp(word, "fix-up"))
+		return inside->fix_up((void *)0xdead000000000000);
+	if (!strcmp(word, "fix-up-page"))
+		return inside->fix_up((void *)0xffffffffff000000);
+	if (!strcmp(word, "user"))
+		return inside->user((const u64 *)a);
+	if (!strcmp(word, "string"))
+		return string();
+	if (!strcmp(word, "sleep"))
+		return inside->sleep(a);
+	if (!strcmp(word, "start")) {
+		inside->start();
+		return 0;
+	}
+	if (!strcmp(word, "stop")) {
+		inside->stop();
+		return 0;
+	}
+	if (!strcmp(word, "runs"))
+		return inside->runs();
+	if (!strcmp(word, "crowd"))
+		return crowd(a, b);
+	if (!strcmp(word, "cost"))
+		return cost(a);
+	if (!strcmp(word, "middle"))
+		return outside_jump(inside->middle, private);
+	if (!strcmp(word, "behind-entry"))
+		return outside_jump(behind(inside->read), private);
+	if (!strcmp(word, "fault-behind-entry"))
+		return outside_jump(behind(inside->fix_up), (void *)0xffffffffff000000);
+	if (!strcmp(word, "return-into"))
+		return outside_return_into(inside->middle, private);
+	if (!strcmp(word, "call-from"))
+		return outside_call_from(inside->nothing, private, inside->middle);
+	if (!strcmp(word, "replay"))
+		return outside_replay(inside->after_call, private);
+	if (!strcmp(word, "replay-after-call")) {
+		inside->raw_call(count_back, private, 0);
+		return outside_replay((void *)inside->after_call, private);
+	}
+	if (!strcmp(word, "elsewhere"))
+		return inside->raw_call(outside_elsewhere, private, 0);
+	if (!strcmp(word, "direction"))
+		return outside_with_direction(inside->flags);
+	if (!strcmp(word, "forged-gs"))
+		return forged_gs();
+	if (!strcmp(word, "forged-gs-entry"))
+		return forged_gs_entry();
+	if (!strcmp(word, "remap"))
+		return remap();
+	if (!strcmp(word, "exchange"))
+		return exchange(frame_of((unsigned long)inside->other_page));
+	if (!strcmp(word, "patch"))
+		return patch(inside->read, a);
+	return ~0ULL;
+}
+
+static ssize_t file_write(struct file *unused, const char __user *user, size_t count, loff_t *at)
+{
+	char text[120] = "", word[20] = "";
+	u64 a = 0, b = 0;
+
+	if (count >= sizeof(text) || copy_from_user(text, user, count))
+		return -EINVAL;
+	if (sscanf(text, "%19s %llx %llx", word, &a, &b) < 1)
+		return -EINVAL;
+	result = command(word, a, b);
+	return count;
+}
+
+static ssize_t file_read(struct file *unused, char __user *user, size_t count, loff_t *at)
+{
+	char text[60];
+	int length = scnprintf(text, sizeof(text), "%llx\n", result);
+
+	return simple_read_from_buffer(user, count, at, text, length);
+}
+
+static const struct file_operations file_operations = {
+	.owner = THIS_MODULE,
+	.read = file_read,
+	.write = file_write,
+};
+
+static int __init outside_init(void)
+{
+	int err;
+
+	private = (u64 *)get_zeroed_page(GFP_KERNEL);
+	if (!private)
+		return -ENOMEM;
+	*private = SECRET;
+	file = debugfs_create_file("dune-guard-outside", 0600, NULL, NULL, &file_operations);
+	err = PTR_ERR_OR_ZERO(file) ?: register_module_notifier(&notifier);
+	if (err)
+		free_page((unsigned long)private);
+	return err;
+}
+
+static void __exit outside_exit(void)
+{
+	debugfs_remove(file);
+	unregister_module_notifier(&notifier);
+	free_page((unsigned long)private);
+}
+
+module_init(outside_init);
+module_exit(outside_exit);
+MODULE_DESCRIPTION("The kernel around a guarded module, for the tests of Dune's guard");
+MODULE_LICENSE("GPL v2");

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A guarded module (inside/), which alone has a page of memory: it is called in all ways in which a
+ * kernel calls a module, and attacked. Fails if it loses its privilege while it runs, if the kernel
+ * or code that came into the module by a wrong way has the privilege, or if the machine suffers.
+ */
+#define _GNU_SOURCE
+#include "cpu.h"
+#include "guard.h"
+#include "klog.h"
+#include "modules.h"
+#include "proc.h"
+#include "tap.h"
+#include "timing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#define DEBUGFS	"/sys/kernel/debug"
+#define OUTSIDE	DEBUGFS "/dune-guard-outside"
+
+/* inside/inside.h */
+#define SECRET	0x5ec2e7ULL
+
+/* By the guard's numbers (enum hv_crossing). */
+enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT, CROSSINGS };
+
+static unsigned long long run(const char *word, unsigned long long a, unsigned long long b)
+{
+	char text[120];
+	int err;
+
+	snprintf(text, sizeof(text), "%s %llx %llx", word, a, b);
+	err = file_write(OUTSIDE, text);
+	if (err)
+		bail("%s: %s", text, strerror(-err));
+	if (file_read(OUTSIDE, text, sizeof(text)) < 0)
+		bail("the result of %s cannot be read", word);
+	return strtoull(text, NULL, 16);
+}
+
+static unsigned long long crossings(int which)
+{
+	return run("crossings", which, 0);
+}
+
+/* One verdict on a call that has to return @want. */
+static void returns(const char *word, unsigned long long a, unsigned long long b,
+		    unsigned long long want, const char *what)
+{
+	unsigned long long got = run(word, a, b);
+
+	ok(got == want, "%s: %s(%llx, %llx) is %llx (%llx)", what, word, a, b, want, got);
+}
+
+static void calls(void)
+{
+	unsigned long long refused = crossings(REFUSED), in = crossings(IN_RTI);
+	unsigned long long user = SECRET;
+	int cpu;
+
+	returns("read", 0, 0, SECRET, "the module reads its page");
+	returns("write", 0x77, 0, 0x77, "and writes it");
+	returns("write", SECRET, 0, SECRET, "and writes it again");
+	returns("call", 5, 0, 6, "it calls the kernel");
+	returns("raw-call", 0, 0, SECRET, "it reads after a call");
+	returns("jumps-back", 0, 0, SECRET, "what it calls jumps to one of its entry points");
+	returns("nest", 0, 0, SECRET, "a call");
+	returns("nest", 20, 0, SECRET, "20 calls, one within the other");
+	returns("string", 0, 0, SECRET, "it reads and writes the kernel's memory");
+	returns("user", (unsigned long)&user, 0, SECRET, "it reads a program's memory");
+	returns("spin", 100000, 0, SECRET, "a loop without interrupts");
+	returns("spin", 30000000, 1, SECRET, "a loop with interrupts");
+	ok(crossings(IN_RTI) > in, "it was interrupted %llu times", crossings(IN_RTI) - in);
+	for (cpu = 0; cpu < cpus_on_line(); cpu++)
+		returns("spin-on", cpu, 0, SECRET, "in an interrupt");
+	returns("sleep", 20, 0, SECRET, "it sleeps in a call");
+	returns("warn", 0, 0, SECRET, "WARN");
+	returns("fix-up", 0, 0, SECRET, "an exception with a fixup (#GP)");
+	returns("fix-up-page", 0, 0, SECRET, "an exception with a fixup (#PF)");
+	returns("crowd", 8, 20, 8, "8 threads");
+	run("start", 0, 0);
+	WAIT_FOR(run("runs", 0, 0) > 10, 20);
+	ok(run("runs", 0, 0) > 10, "a timer and a work item run with the privilege");
+	is(crossings(REFUSED), refused, "nothing of that is suspicious");
+	ok(crossings(IN_CALL) && crossings(IN_RET) && crossings(OUT_CALL) && crossings(OUT_RET) &&
+	   crossings(OUT_INT), "all crossings occurred");
+}
+
+static void is_refused(const char *word, unsigned long long a, unsigned long long want,
+		       const char *what)
+{
+	unsigned long long refused = crossings(REFUSED);
+
+	returns(word, a, 0, want, what);
+	ok(crossings(REFUSED) > refused, "it is counted");
+	returns("read", 0, 0, SECRET, "the module still has its page");
+}
+
+static void attacks(void)
+{
+	returns("kernel-reads", 0, 0, 0, "the kernel reads the page");
+	returns("kernel-writes", 0x1234, 0, 0, "the kernel writes it");
+	returns("read", 0, 0, SECRET, "the module's value is the same");
+	is_refused("middle", 0, 0, "a call of a function that is no entry");
+	is_refused("behind-entry", 0, 0, "a jump behind an entry");
+	is_refused("fault-behind-entry", 0, 0, "an exception there");
+	is_refused("return-into", 0, 0, "a return to it");
+	is_refused("call-from", 0, 0, "a call with a return address in the text");
+	is_refused("replay", 0, 0, "a return of a call that was not made");
+	is_refused("replay-after-call", 0, 0, "a second return of a call");
+	is_refused("elsewhere", 0, 0, "a return on another place of the stack");
+	is_refused("forged-gs", 0, 0, "a return with a false GS base");
+	is_refused("forged-gs-entry", 0, 0, "an entry with a false GS base");
+	/* Its timer would also get the other page. */
+	run("stop", 0, 0);
+	returns("remap", 0, 0, 0, "another page at the address of an entry");
+	returns("read", 0, 0, SECRET, "the module still has its page");
+	returns("exchange", 0, 0, SECRET, "another page of the text there");
+	returns("patch", 0xcc, 0, SECRET, "INT3 in the module's text");
+	returns("patch", 0xc3, 0, SECRET, "a return in the module's text");
+	ok(!(run("direction", 0, 0) & 0x500), "neither DF nor TF in the module");
+}
+
+static void load(int wanted)
+{
+	int err = module_insert("dune-guard-inside", "");
+
+	is(err, 0, "the module is loaded");
+	is(run("armed", 0, 0), wanted, wanted ? "it is not armed" : "it is armed");
+}
+
+static void unload(void)
+{
+	is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
+	is(run("armed", 0, 0), -2, "it is disarmed");
+	returns("kernel-reads", 0, 0, 0, "its page is empty");
+	run("kernel-writes", SECRET, 0);
+	returns("kernel-reads", 0, 0, SECRET, "and the kernel's");
+}
+
+int main(void)
+{
+	struct klog log;
+	int fd, err, i;
+
+	begin(300);
+	klog_begin(&log);
+	fd = guard_open();
+	if (access(DEBUGFS "/tracing", F_OK))
+		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+	err = module_insert("dune-guard-outside", "");
+	if (err)
+		bail("dune-guard-outside.ko cannot be loaded: %s", strerror(-err));
+	for (i = 0; i < 3; i++) {
+		load(0);
+		/* Each activation that was ever used makes the search longer: first of all. */
+		if (!i)
+			diag("entry and return: %llu, with a call in it: %llu; VMMCALL: %llu",
+			     run("cost", 0, 0), run("cost", 1, 0), run("cost", 2, 0));
+		calls();
+		attacks();
+		if (i == 2) {
+			err = guard_request(fd, DUNE_GUARD_SEAL);
+			ok(!err, "the seal (%s)", guard_answer.text);
+			calls();
+			attacks();
+		}
+		unload();
+	}
+	load(-1);
+	returns("read", 0, 0, SECRET, "after the seal it is a module like any other");
+	is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
+	is(module_unload("dune_guard_outside"), 0, "so is the other one");
+	klog_end(&log);
+	return done();
+}
