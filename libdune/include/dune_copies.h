@@ -42,7 +42,10 @@
 void *dune_window_get(size_t size);
 void *dune_scratch_get(size_t size);
 
-/* dune_copies_release() gives back all that was taken after the dune_copies_mark(). */
+/*
+ * dune_copies_release() gives back all that was taken after the dune_copies_mark(). A child with
+ * memory of its own begins with what was taken before dune_runtime_close() alone.
+ */
 uint64_t dune_copies_mark(void);
 void dune_copies_release(uint64_t mark);
 

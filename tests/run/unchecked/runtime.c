@@ -18,6 +18,8 @@
 void __real_check_syscall(struct dune_tf *tf);
 void __wrap_check_syscall(struct dune_tf *tf);
 bool __wrap_is_hidden(u64 fd);
+void __real_dune_runtime_close(void);
+void __wrap_dune_runtime_close(void);
 
 bool control_call(struct dune_tf *tf, u32 nr);
 
@@ -92,7 +94,6 @@ static void start(void)
 
 	in_stack = (u64 *)(((u64)__builtin_frame_address(0) & ~(BLOCK_SIZE - 1UL)) +
 			   RING0_STACK_BOTTOM + RING0_STACK_GUARD);
-	in_window = dune_window_get(WINDOW_WORDS * sizeof(u64));
 	for (i = 0; i < SECRET_WORDS; i++) {
 		unchecked_data[i] = word;
 		in_bss[i] = word;
@@ -160,6 +161,13 @@ static bool is_mechanism(u32 nr)
 __attribute__((weak)) bool control_call(struct dune_tf *tf, u32 nr)
 {
 	return false;
+}
+
+/* What is taken before the program begins is kept for its children, too. */
+void __wrap_dune_runtime_close(void)
+{
+	in_window = dune_window_get(WINDOW_WORDS * sizeof(u64));
+	__real_dune_runtime_close();
 }
 
 bool __wrap_is_hidden(u64 fd)

@@ -5,7 +5,7 @@
 unchecked := $(OUT)/decoy/unchecked
 unchecked_objects := $(unchecked)/runtime.o
 unchecked_control := $(unchecked)/runtime.o $(unchecked)/control.o
-wrap_unchecked := -Wl,--wrap=check_syscall -Wl,--wrap=is_hidden
+wrap_unchecked := -Wl,--wrap=check_syscall -Wl,--wrap=is_hidden -Wl,--wrap=dune_runtime_close
 
 all: $(addprefix $(OUT)/decoy/,dune-run-unchecked dune-run-unchecked-control pitfalls executed \
 	executed.address)

@@ -164,7 +164,7 @@ impl Rule {
 const BOTH_KERNELS: &[Series] = &[Series::V6_1, Series::V6_12];
 
 /// The subjects in the page's order.
-pub const SUBJECTS: [Subject; 29] = [
+pub const SUBJECTS: [Subject; 31] = [
     subject(
         "getpid_ring0",
         "getpid() from ring 0",
@@ -286,6 +286,8 @@ pub const SUBJECTS: [Subject; 29] = [
     alone("memory_template", "what the first program of a sandbox has in addition", &[]),
     alone("memory_tables", "memory of page tables", &[amd(AtMostKb { most: 256 })]),
     alone("processes", "processes at once", &[amd(AtLeast { least: 1000.0 })]),
+    subject("keys_encrypt_4k", "guard-keys: encryption of 4 KB (Linux: the same code in a program)", Linux, &[]),
+    subject("keys_sign_4k", "guard-keys: a signature of 4 KB (Linux: likewise)", Linux, &[]),
     with_kvm("getpid_ring0_kvm_idle", "getpid() from ring 0, KVM loaded"),
     with_kvm("getpid_ring0_kvm_vm", "getpid() from ring 0, KVM runs a VM"),
     with_kvm("first_touch_kvm_idle", "first touch of a page, KVM loaded"),
