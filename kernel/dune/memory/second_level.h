@@ -276,9 +276,9 @@ static inline bool second_level_address(const struct second_level_vcpu *vcpu, u6
 }
 
 /*
- * A nested page fault at @gpa, which is @address of the process, with DUNE_FAULT_* in @flags, before
- * the process's fault handler is called. In most cases the process has the page, and only the
- * mirror lacks it.
+ * A nested page fault at @gpa, which is @address of the process, with DUNE_FAULT_* in @flags,
+ * before the process's fault handler is called. In most cases the process has the page, and only
+ * the mirror lacks it.
  *
  * Called in process context; may sleep. Returns 0 to enter the guest again, -ENOMEM, or
  * -EFAULT: the process's fault handler has to decide.
