@@ -23,7 +23,7 @@
 #define FIRST		16384UL		/* gigabytes from here on are used before */
 #define USED		20		/* so many: the runtime then needs tables of them */
 #define GIGABYTE(n)	((void *)((unsigned long)(n) << 30))
-#define REPORT_TIME	3000		/* iterations of a loop */
+#define REPORT_TIME	30000		/* iterations of a loop */
 #define WENT_ON		5
 
 enum { START, LIMITED, FAILURES, WORDS };
