@@ -5,10 +5,10 @@
  * guest has written; when a page is shown that is not of the window of this address space; when
  * anybody but a guest can write the window, or can take a part of it away or put something else
  * in its place; when a child with a copy of the memory reads its parent's window, or a child of
- * vfork another one than its parent's; when a child gets a page of an earlier one that a pipe still
- * has; when a window outlives its mapping; when ring 0 adds pages, or executes a program, in another
- * way than <linux/dune.h> describes; and when a guest can use io_uring or can keep the stub from
- * children.
+ * vfork another one than its parent's; when a child gets a page of an earlier one that a pipe
+ * still has; when a window outlives its mapping; when ring 0 adds pages, or executes a program, in
+ * another way than <linux/dune.h> describes; and when a guest can use io_uring or can keep the stub
+ * from children.
  */
 #define _GNU_SOURCE
 #include "by_fork.h"
