@@ -5,6 +5,7 @@
  * wrong.
  */
 #define _GNU_SOURCE
+#include "command.h"
 #include "cpu.h"
 #include "guard.h"
 #include "klog.h"
@@ -15,36 +16,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static char output[4096];
-
-/* Runs dunectl guard with these words. Its exit status; its output is in @output. */
+/* Runs dunectl guard with these words. Its exit status. */
 static int dunectl(const char *words)
 {
 	char command[600];
-	size_t length;
-	FILE *pipe;
 
 	snprintf(command, sizeof(command), "%s/bin/dunectl guard %s 2>&1", build_directory(),
 		 words);
-	pipe = popen(command, "r");
-	if (!pipe)
-		bail("%s: %m", command);
-	length = fread(output, 1, sizeof(output) - 1, pipe);
-	output[length] = 0;
-	return WEXITSTATUS(pclose(pipe));
-}
-
-static int lines(void)
-{
-	int count = 0;
-	const char *c;
-
-	for (c = output; *c; c++)
-		count += *c == '\n';
-	return count;
+	return command_run(command);
 }
 
 /* One verdict: the status, and one line with this text. */
@@ -52,8 +33,8 @@ static void says(const char *words, int status, const char *text)
 {
 	int got = dunectl(words);
 
-	ok(got == status && lines() == 1 && strstr(output, text), "dunectl guard %s: %d, %s", words,
-	   got, output);
+	ok(got == status && command_lines() == 1 && strstr(command_output, text),
+	   "dunectl guard %s: %d, %s", words, got, command_output);
 }
 
 int main(void)
@@ -84,7 +65,7 @@ int main(void)
 	says("log --json", 0, "[]");
 	is(dunectl("log"), 0, "an empty log is no error");
 	is(dunectl("status"), 0, "the status of a launched guard");
-	is(lines(), 3 + DUNE_GUARD_EXITS, "it has a line for each reason to exit");
+	is(command_lines(), 3 + DUNE_GUARD_EXITS, "it has a line for each reason to exit");
 	says("stop", 0, "the guard is stopped");
 	is(dunectl("nonsense"), 2, "an unknown subcommand is an error of usage");
 

@@ -5,6 +5,7 @@
  * or when an error is not one line with its reason.
  */
 #define _GNU_SOURCE
+#include "command.h"
 #include "klog.h"
 #include "modules.h"
 #include "tap.h"
@@ -14,37 +15,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static char output[8192];
 static char *build;
 
-/* Runs a command of the shell in which KEYS is dunectl keys. Its exit status, and @output. */
+/* Runs a command of the shell in which KEYS is dunectl keys. Its exit status. */
 static int run(const char *words)
 {
 	char command[900];
-	size_t length;
-	FILE *pipe;
 
 	snprintf(command, sizeof(command), "KEYS() { %s/bin/dunectl keys \"$@\"; }; { %s; } 2>&1",
 		 build, words);
-	pipe = popen(command, "r");
-	if (!pipe)
-		bail("%s: %m", command);
-	length = fread(output, 1, sizeof(output) - 1, pipe);
-	output[length] = 0;
-	return WEXITSTATUS(pclose(pipe));
-}
-
-static int lines(void)
-{
-	int count = 0;
-	const char *c;
-
-	for (c = output; *c; c++)
-		count += *c == '\n';
-	return count;
+	return command_run(command);
 }
 
 /* One verdict: the status, and so many lines, with this text. */
@@ -52,8 +34,8 @@ static void says(const char *words, int status, int count, const char *text)
 {
 	int got = run(words);
 
-	ok(got == status && lines() == count && strstr(output, text), "%s: %d, %s", words, got,
-	   output);
+	ok(got == status && command_lines() == count && strstr(command_output, text),
+	   "%s: %d, %s", words, got, command_output);
 }
 
 int main(void)

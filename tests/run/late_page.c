@@ -3,8 +3,8 @@
  * late_page CGROUP: in the sandbox, a vfork child is alone in the memory cgroup CGROUP and uses a
  * gigabyte for which the runtime needs a page of its own. Another process sets the limit to 0, and
  * takes it back while the kernel reports that there is no memory: the first attempt to add the page
- * fails, and a later one does not. (The OOM killer chooses no vfork child.) Prints each other end
- * of the child than that it goes on, or SIGBUS.
+ * fails, and a later one does not. (The OOM killer chooses no vfork child.) Prints how the child
+ * ends, unless it goes on or ends by SIGBUS.
  *
  * A helper of late_page.bash, not a test.
  */

@@ -10,7 +10,7 @@
  *
  * M has a VMCB of its own on each CPU, with the constants of the launch: the guest hands it RIP,
  * RSP, general registers and harmless flags only. It has page tables of its own (space.c), so that
- * the kernel cannot exchange the frames behind the addresses of the text.
+ * the kernel cannot exchange the frames to which the addresses of the text lead.
  *
  * A fetch that is no crossing continues without the privileges, in a third view of each module, L:
  * K's, but the shadow text is executable, and nothing else. The code that then runs is the

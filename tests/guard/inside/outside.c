@@ -226,8 +226,8 @@ static u64 plain(u64 argument)
 
 u64 (*outside_target)(const u64 *from);
 
-/* The second instruction of a function, behind the NOP that is for ftrace. */
-static const void *behind(const void *function)
+/* The second instruction of a function, after the NOP that is for ftrace. */
+static const void *after_entry(const void *function)
 {
 	const u8 *code = function;
 
@@ -248,7 +248,8 @@ static u64 count_back(u64 argument)
 	return argument + 1;
 }
 
-static u64 forged_gs(void)
+/* Jumps to @at, or replays a return there, with another GS base than the kernel's. */
+static u64 with_forged_gs(const void *at, bool replays)
 {
 	unsigned long flags;
 	u64 base, read;
@@ -256,22 +257,7 @@ static u64 forged_gs(void)
 	local_irq_save(flags);
 	rdmsrl(MSR_GS_BASE, base);
 	wrmsrl(MSR_GS_BASE, base + 64);
-	read = outside_replay(inside->after_call, private);
-	wrmsrl(MSR_GS_BASE, base);
-	local_irq_restore(flags);
-	return read;
-}
-
-/* The same, at an entry point that would be admitted. */
-static u64 forged_gs_entry(void)
-{
-	unsigned long flags;
-	u64 base, read;
-
-	local_irq_save(flags);
-	rdmsrl(MSR_GS_BASE, base);
-	wrmsrl(MSR_GS_BASE, base + 64);
-	read = outside_jump(inside->read, private);
+	read = replays ? outside_replay(at, private) : outside_jump(at, private);
 	wrmsrl(MSR_GS_BASE, base);
 	local_irq_restore(flags);
 	return read;
@@ -481,9 +467,9 @@ static u64 command(const char *word, u64 a, u64 b)
 	if (!strcmp(word, "middle"))
 		return outside_jump(inside->middle, private);
 	if (!strcmp(word, "behind-entry"))
-		return outside_jump(behind(inside->read), private);
+		return outside_jump(after_entry(inside->read), private);
 	if (!strcmp(word, "fault-behind-entry"))
-		return outside_jump(behind(inside->fix_up), (void *)0xffffffffff000000);
+		return outside_jump(after_entry(inside->fix_up), (void *)0xffffffffff000000);
 	if (!strcmp(word, "return-into"))
 		return outside_return_into(inside->middle, private);
 	if (!strcmp(word, "call-from"))
@@ -499,9 +485,9 @@ static u64 command(const char *word, u64 a, u64 b)
 	if (!strcmp(word, "direction"))
 		return outside_with_direction(inside->flags);
 	if (!strcmp(word, "forged-gs"))
-		return forged_gs();
+		return with_forged_gs(inside->after_call, true);
 	if (!strcmp(word, "forged-gs-entry"))
-		return forged_gs_entry();
+		return with_forged_gs(inside->read, false);
 	if (!strcmp(word, "remap"))
 		return remap();
 	if (!strcmp(word, "exchange"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What the inside of guard-keys.ko leaves behind: registers after keys_enter(), its caller's stack,
+ * What the inside of guard-keys.ko leaves: registers after keys_enter(), its caller's stack,
  * and all memory of the process. Fails when a register has anything but the result after it, when
  * one that the caller owns has changed, or when a secret or a text is anywhere.
  */

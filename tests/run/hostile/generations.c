@@ -47,7 +47,7 @@ static void descend(void)
 
 	for (generation = 0; generation < GENERATIONS; generation++) {
 		if (!vfork()) {
-			/* A grandchild has a copy of this frame, and goes on. */
+			/* The grandchild has a copy of this frame, and continues the loop. */
 			if (!fork())
 				continue;
 			_exit(0);
