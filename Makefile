@@ -13,6 +13,7 @@
 #                    build/decoy
 #   make demo        runs real programs, natively and under dunectl run
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
+#   make bench-guard measures the guard alone (and guard-keys), on KERNELS
 #   make bench-check fails if a figure was not measured, or misses its target and the miss is
 #                    not an accepted one
 #   make test-vmx    runs the tests in the vmx machine, which is slow; ONLY=TEXT,TEXT: some
@@ -181,6 +182,11 @@ bench: to-test
 	@$(MAKE) $(quiet) --no-print-directory all KERNELS="$(sort $(KERNELS) 6.1)"
 	@$(suite) bench $(KERNELS) --machine svm
 	@$(suite) bench --machine vmx
+
+.PHONY: bench-guard
+bench-guard: to-test all
+	@$(suite) bench $(KERNELS) --machine svm --only guard
+	@$(suite) bench $(KERNELS) --machine svm --only keys
 
 .PHONY: bench-check
 bench-check: tools

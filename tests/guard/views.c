@@ -9,49 +9,17 @@
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"
-#include "proc.h"
+#include "outside.h"
 #include "tap.h"
 #include "timing.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <unistd.h>
-
-#define DEBUGFS	"/sys/kernel/debug"
-#define OUTSIDE	DEBUGFS "/dune-guard-outside"
-
-/* inside/inside.h */
-#define SECRET	0x5ec2e7ULL
-
-/* By the guard's numbers (enum hv_crossing). */
-enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT, CROSSINGS };
-
-static unsigned long long run(const char *word, unsigned long long a, unsigned long long b)
-{
-	char text[120];
-	int err;
-
-	snprintf(text, sizeof(text), "%s %llx %llx", word, a, b);
-	err = file_write(OUTSIDE, text);
-	if (err)
-		bail("%s: %s", text, strerror(-err));
-	if (file_read(OUTSIDE, text, sizeof(text)) < 0)
-		bail("the result of %s cannot be read", word);
-	return strtoull(text, NULL, 16);
-}
-
-static unsigned long long crossings(int which)
-{
-	return run("crossings", which, 0);
-}
 
 /* One verdict on a call that has to return @want. */
 static void returns(const char *word, unsigned long long a, unsigned long long b,
 		    unsigned long long want, const char *what)
 {
-	unsigned long long got = run(word, a, b);
+	unsigned long long got = outside(word, a, b);
 
 	ok(got == want, "%s: %s(%llx, %llx) is %llx (%llx)", what, word, a, b, want, got);
 }
@@ -82,9 +50,9 @@ static void calls(void)
 	returns("fix-up", 0, 0, SECRET, "an exception with a fixup (#GP)");
 	returns("fix-up-page", 0, 0, SECRET, "an exception with a fixup (#PF)");
 	returns("crowd", 8, 20, 8, "8 threads");
-	run("start", 0, 0);
-	WAIT_FOR(run("runs", 0, 0) > 10, 20);
-	ok(run("runs", 0, 0) > 10, "a timer and a work item run with the privilege");
+	outside("start", 0, 0);
+	WAIT_FOR(outside("runs", 0, 0) > 10, 20);
+	ok(outside("runs", 0, 0) > 10, "a timer and a work item run with the privilege");
 	is(crossings(REFUSED), refused, "nothing of that is suspicious");
 	ok(crossings(IN_CALL) && crossings(IN_RET) && crossings(OUT_CALL) && crossings(OUT_RET) &&
 	   crossings(OUT_INT), "all crossings occurred");
@@ -116,13 +84,13 @@ static void attacks(void)
 	is_refused("forged-gs", 0, 0, "a return with a false GS base");
 	is_refused("forged-gs-entry", 0, 0, "an entry with a false GS base");
 	/* Its timer would also get the other page. */
-	run("stop", 0, 0);
+	outside("stop", 0, 0);
 	returns("remap", 0, 0, 0, "another page at the address of an entry");
 	returns("read", 0, 0, SECRET, "the module still has its page");
 	returns("exchange", 0, 0, SECRET, "another page of the text there");
 	returns("patch", 0xcc, 0, SECRET, "INT3 in the module's text");
 	returns("patch", 0xc3, 0, SECRET, "a return in the module's text");
-	ok(!(run("direction", 0, 0) & 0x500), "neither DF nor TF in the module");
+	ok(!(outside("direction", 0, 0) & 0x500), "neither DF nor TF in the module");
 }
 
 static void load(int wanted)
@@ -130,15 +98,15 @@ static void load(int wanted)
 	int err = module_insert("dune-guard-inside", "");
 
 	is(err, 0, "the module is loaded");
-	is(run("armed", 0, 0), wanted, wanted ? "it is not armed" : "it is armed");
+	is(outside("armed", 0, 0), wanted, wanted ? "it is not armed" : "it is armed");
 }
 
 static void unload(void)
 {
 	is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
-	is(run("armed", 0, 0), -2, "it is disarmed");
+	is(outside("armed", 0, 0), -2, "it is disarmed");
 	returns("kernel-reads", 0, 0, 0, "its page is empty");
-	run("kernel-writes", SECRET, 0);
+	outside("kernel-writes", SECRET, 0);
 	returns("kernel-reads", 0, 0, SECRET, "and the kernel's");
 }
 
@@ -150,18 +118,14 @@ int main(void)
 	begin(300);
 	klog_begin(&log);
 	fd = guard_open();
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
-	err = module_insert("dune-guard-outside", "");
-	if (err)
-		bail("dune-guard-outside.ko cannot be loaded: %s", strerror(-err));
+	outside_load("");
 	for (i = 0; i < 3; i++) {
 		load(0);
 		/* Each activation that was ever used makes the search longer: first of all. */
 		if (!i)
 			diag("entry and return: %llu, with a call in it: %llu; VMMCALL: %llu",
-			     run("cost", 0, 0), run("cost", 1, 0), run("cost", 2, 0));
+			     outside("cost", 0, 0), outside("cost", 1, 0), outside("cost", 2, 0));
 		calls();
 		attacks();
 		if (i == 2) {

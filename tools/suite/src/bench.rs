@@ -56,8 +56,10 @@ struct Measured {
 }
 
 /// Measures on these kernels; without any, on those for which the table has all tests
-/// of the machine. Missed targets are not an error here, but in check().
-pub fn run(context: &Context, kernels: &[Series]) -> Result<Verdict> {
+/// of the machine. `only`: the programs whose names contain this text, and not the world switch;
+/// their figures are measured anew, and the others stay. Missed targets are not an error here, but
+/// in check().
+pub fn run(context: &Context, kernels: &[Series], only: Option<&str>) -> Result<Verdict> {
     let file = file(context);
     let mut figures = read(&file)?;
     let mut lacking = Vec::new();
@@ -69,10 +71,15 @@ pub fn run(context: &Context, kernels: &[Series]) -> Result<Verdict> {
             kernels
         };
         for &series in kernels {
-            let measured = measure(&context, series)?;
-            lacking.extend(missing_figures(&measured, machine_type.name, series.name()));
-            figures.retain(|figure: &Figure| !figure.is_of(machine_type.name, series.name()));
+            let measured = measure(&context, series, only)?;
+            figures.retain(|figure: &Figure| {
+                let is_old = only.is_none() || measured.iter().any(|new| new.id == figure.id);
+                !(is_old && figure.is_of(machine_type.name, series.name()))
+            });
             figures.extend(measured);
+            if only.is_none() {
+                lacking.extend(missing_figures(&figures, machine_type.name, series.name()));
+            }
             sort(&mut figures);
             save(&file, &figures)?;
             write_page(&context, &figures)?;
@@ -203,14 +210,18 @@ fn save(file: &Path, figures: &[Figure]) -> Result<()> {
     files::write(file, &(serde_json::to_string_pretty(figures)? + "\n"))
 }
 
-fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
+fn measure(context: &Context, series: Series, only: Option<&str>) -> Result<Vec<Figure>> {
     let machine_type = context.machine_type();
     let machine_name = machine_type.name;
     let mut config = context.machine(series)?;
     config.boot_timeout *= 3;
     config.memory = config.memory.min(2048);
     let traced = context.build.join("bench/switch");
-    config.cpus = Cpus::Counting { trace: Some(switch::trace_from_label(&traced, machine_type)?) };
+    let trace = match only {
+        None => Some(switch::trace_from_label(&traced, machine_type)?),
+        Some(_) => None,
+    };
+    config.cpus = Cpus::Counting { trace };
     println!("{machine_name} {series}: booting {} in counting mode", config.kernel.release);
     let mut machine = Machine::boot(&context.layout, &config)?;
     let mut figures = Vec::new();
@@ -233,7 +244,7 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
         println!("{machine_name} {series}: {id:24} {dune:>10} {verdict}");
         figures.push(figure);
     };
-    for program in programs(context)? {
+    for program in programs(context, only)? {
         let measured = run_program(context, &mut machine, &program);
         let measured = measured.with_context(|| format!("{machine_name} {series}"))?;
         measured.into_iter().for_each(&mut add);
@@ -241,6 +252,10 @@ fn measure(context: &Context, series: Series) -> Result<Vec<Figure>> {
     let symbols = machine.run(&mut context.command(["cat", "/proc/kallsyms"]))?.stdout;
     if let Some(report) = machine.log().error_report() {
         bail!("{report}");
+    }
+    if only.is_some() {
+        machine.power_off()?;
+        return Ok(figures);
     }
     let steps = machine.power_off_traced()?;
     let symbols = String::from_utf8_lossy(&symbols);
@@ -270,7 +285,7 @@ fn run_program(context: &Context, machine: &mut Machine, program: &Path) -> Resu
         .collect()
 }
 
-fn programs(context: &Context) -> Result<Vec<PathBuf>> {
+fn programs(context: &Context, only: Option<&str>) -> Result<Vec<PathBuf>> {
     let directory = context.build.join("bench");
     let entries =
         fs::read_dir(&directory).with_context(|| format!("listing {}", directory.display()))?;
@@ -278,10 +293,13 @@ fn programs(context: &Context) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let path = entry?.path();
         let data = path.metadata()?;
-        if data.is_file() && data.permissions().mode() & 0o111 != 0 {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_chosen = only.is_none_or(|text| name.contains(text));
+        if is_chosen && data.is_file() && data.permissions().mode() & 0o111 != 0 {
             programs.push(path);
         }
     }
+    ensure!(!programs.is_empty(), "no benchmark's name contains {}", only.unwrap_or_default());
     programs.sort();
     Ok(programs)
 }

@@ -129,6 +129,9 @@ enum Command {
         /// Kernel series [default: all; of vmx those in full_kernels of tests/suite.toml]
         #[arg(value_name = "SERIES", value_parser = options::kernel_series())]
         kernels: Vec<Series>,
+        /// Run the programs of bench/ whose name contains TEXT, and keep all other figures
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
     },
     /// Check the figures that bench saved against their targets
     BenchCheck,
@@ -211,7 +214,7 @@ fn main() -> ExitCode {
         Command::Decoy { kernels: Kernels { kernels }, options } => {
             decoy::run(&context, &kernels, &options)
         }
-        Command::Bench { kernels } => bench::run(&context, &kernels),
+        Command::Bench { kernels, only } => bench::run(&context, &kernels, only.as_deref()),
         Command::BenchCheck => bench::check(&context),
         Command::BenchPage => bench::write_saved(&context),
         Command::Checkpatch { files } => style::run(&context, &files),

@@ -6,7 +6,7 @@ use dune_machine::{MachineType, Series, SVM, VMX};
 use serde::Serialize;
 
 use super::{numbers, Measured};
-use Baseline::{EmptyIoctl, Enter, Linux, NoKvm, Ptrace};
+use Baseline::{EmptyIoctl, Enter, Linux, NoGuard, NoKvm, Ptrace};
 use Rule::{AtLeast, AtMost, AtMostKb, BaselineTimes, Near, TimesBaseline};
 
 /// A figure that the programs of bench/ print.
@@ -32,6 +32,8 @@ pub enum Baseline {
     Enter,
     /// The same in Dune mode without KVM.
     NoKvm,
+    /// The same by Linux without the guard beneath it.
+    NoGuard,
 }
 
 impl Baseline {
@@ -43,6 +45,7 @@ impl Baseline {
             EmptyIoctl => "empty ioctl",
             Enter => "`enter`",
             NoKvm => "without KVM",
+            NoGuard => "without the guard",
         }
     }
 }
@@ -164,7 +167,7 @@ impl Rule {
 const BOTH_KERNELS: &[Series] = &[Series::V6_1, Series::V6_12];
 
 /// The subjects in the page's order.
-pub const SUBJECTS: [Subject; 31] = [
+pub const SUBJECTS: [Subject; 41] = [
     subject(
         "getpid_ring0",
         "getpid() from ring 0",
@@ -197,7 +200,7 @@ pub const SUBJECTS: [Subject; 31] = [
         Linux,
         &[
             amd(AtMost { most: 100.0, baseline_times: Some(40.0) }),
-            intel(AtMost { most: 100.0, baseline_times: None }),
+            intel(at_most(100.0)),
         ],
     ),
     subject(
@@ -263,9 +266,9 @@ pub const SUBJECTS: [Subject; 31] = [
         "roundtrip",
         "DUNE_RUN: into a guest and back",
         EmptyIoctl,
-        &[amd(AtMost { most: 1300.0, baseline_times: None })],
+        &[amd(at_most(1300.0))],
     ),
-    alone("enter", "entering Dune mode", &[amd(AtMost { most: 60_000.0, baseline_times: None })]),
+    alone("enter", "entering Dune mode", &[amd(at_most(60_000.0))]),
     subject(
         "enter_10000",
         "entering with 10,000 mappings",
@@ -286,7 +289,12 @@ pub const SUBJECTS: [Subject; 31] = [
     alone("memory_template", "what the first program of a sandbox has in addition", &[]),
     alone("memory_tables", "memory of page tables", &[amd(AtMostKb { most: 256 })]),
     alone("processes", "processes at once", &[amd(AtLeast { least: 1000.0 })]),
-    subject("keys_encrypt_4k", "guard-keys: encryption of 4 KB (Linux: the same code in a program)", Linux, &[]),
+    subject(
+        "keys_encrypt_4k",
+        "guard-keys: encryption of 4 KB (Linux: the same code in a program)",
+        Linux,
+        &[],
+    ),
     subject("keys_sign_4k", "guard-keys: a signature of 4 KB (Linux: likewise)", Linux, &[]),
     with_kvm("getpid_ring0_kvm_idle", "getpid() from ring 0, KVM loaded"),
     with_kvm("getpid_ring0_kvm_vm", "getpid() from ring 0, KVM runs a VM"),
@@ -294,7 +302,37 @@ pub const SUBJECTS: [Subject; 31] = [
     with_kvm("first_touch_kvm_vm", "first touch of a page, KVM runs a VM"),
     with_kvm("trap_kvm_idle", "exception and handler, KVM loaded"),
     with_kvm("trap_kvm_vm", "exception and handler, KVM runs a VM"),
+    with_guard("guard_getpid", "getpid()"),
+    with_guard("guard_touch", "first touch of a page"),
+    with_guard("guard_change", "to another process and back, by two pipes"),
+    with_guard("guard_fork", "fork(), exit and wait"),
+    with_guard("guard_compile", "a compiler's run (cc1 -O2, 100 functions)"),
+    alone("guard_idle", "exits in a second in which nothing happens", &[amd(at_most(0.0))]),
+    alone("guard_call", "VMMCALL that does nothing", &[]),
+    alone(
+        "guard_entry",
+        "call of a function inside, and its return: 2 crossings",
+        &[amd(at_most(200.0)).accepting(BOTH_KERNELS, at_most(1400.0), CROSSINGS_MISS)],
+    ),
+    alone(
+        "guard_entry_call",
+        "the same with a call of the kernel's: 4 crossings",
+        &[amd(at_most(400.0)).accepting(BOTH_KERNELS, at_most(2750.0), CROSSINGS_MISS)],
+    ),
+    alone(
+        "guard_tick",
+        "tick of the timer inside, beyond the kernel's own work: 2 crossings",
+        &[amd(at_most(400.0))],
+    ),
 ];
+
+const CROSSINGS_MISS: &str = "Each crossing passes through files that the compiler cannot inline
+  ([decision 0066](decisions/0066-exec-views-continue-without-the-privilege.md#cost)).";
+
+/// The figures of the guard, which has a section of its own on the page.
+pub fn is_guards(id: &str) -> bool {
+    id.starts_with("guard_")
+}
 
 const fn subject(
     id: &'static str,
@@ -315,6 +353,11 @@ const fn with_kvm(id: &'static str, title: &'static str) -> Subject {
     subject(id, title, NoKvm, TARGETS)
 }
 
+const fn with_guard(id: &'static str, title: &'static str) -> Subject {
+    const TARGETS: &[Target] = &[amd(times(1.01))];
+    subject(id, title, NoGuard, TARGETS)
+}
+
 const fn both(rule: Rule) -> Target {
     Target { vendor: Vendor::Both, rule, accepted: None }
 }
@@ -329,6 +372,10 @@ const fn intel(rule: Rule) -> Target {
 
 const fn times(most: f64) -> Rule {
     TimesBaseline { most, exits: None, plus: None }
+}
+
+const fn at_most(most: f64) -> Rule {
+    AtMost { most, baseline_times: None }
 }
 
 const fn times_with_exit(most: f64) -> Rule {
@@ -352,8 +399,11 @@ impl Subject {
     }
 
     /// Whether this machine type has the figure: one that has only Intel's targets is
-    /// measured on Intel alone.
+    /// measured on Intel alone, and the guard is AMD's.
     pub fn is_measured_in(&self, machine: &str) -> bool {
+        if is_guards(self.id) {
+            return machine == SVM.name;
+        }
         machine == VMX.name || self.targets.iter().any(|target| target.vendor != Vendor::Intel)
     }
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* The module that plays the kernel around a guarded one: see outside.h. */
+#define _GNU_SOURCE
+#include "outside.h"
+#include "modules.h"
+#include "proc.h"
+#include "tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#define DEBUGFS	"/sys/kernel/debug"
+#define OUTSIDE	DEBUGFS "/dune-guard-outside"
+
+void outside_load(const char *parameters)
+{
+	int err;
+
+	if (access(DEBUGFS "/tracing", F_OK))
+		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	err = module_insert("dune-guard-outside", parameters);
+	if (err)
+		bail("dune-guard-outside.ko cannot be loaded: %s", strerror(-err));
+}
+
+unsigned long long outside(const char *word, unsigned long long a, unsigned long long b)
+{
+	char text[120];
+	int err;
+
+	snprintf(text, sizeof(text), "%s %llx %llx", word, a, b);
+	err = file_write(OUTSIDE, text);
+	if (err)
+		bail("%s: %s", text, strerror(-err));
+	if (file_read(OUTSIDE, text, sizeof(text)) < 0)
+		bail("the result of %s cannot be read", word);
+	return strtoull(text, NULL, 16);
+}
+
+unsigned long long crossings(int which)
+{
+	return outside("crossings", which, 0);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The module that plays the kernel around a guarded one: inside/outside.c. */
+#ifndef DUNE_TESTS_OUTSIDE_H
+#define DUNE_TESTS_OUTSIDE_H
+
+/* What the private page of the guarded module has: SECRET of inside/inside.h. */
+#define SECRET	0x5ec2e7ULL
+
+/* By the guard's numbers (enum hv_crossing). */
+enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT, CROSSINGS };
+
+/*
+ * Loads it, and mounts debugfs. Bails out if it cannot be loaded. With the parameter "arm=0" it does
+ * not have the guard guard the other module.
+ */
+void outside_load(const char *parameters);
+
+/* Has it do something, by a word and two numbers, and returns its answer. */
+unsigned long long outside(const char *word, unsigned long long a, unsigned long long b);
+
+/* How often a crossing has happened, on all CPUs. */
+unsigned long long crossings(int which);
+
+#endif
