@@ -14,7 +14,7 @@
 # The third module, guard-keys.ko, is guard/keys/, and includes nothing of the others. Its inside,
 # guard/keys/inside/, also runs in programs: it includes itself, and of Linux what such a program
 # has, too, or is given.
-# guard/hv/border/ runs in a program of the tests alone so far: it includes itself alone.
+# guard/hv/border/ also runs in a program of the tests: it includes itself alone.
 
 function layer(file)
 {

@@ -226,7 +226,7 @@ static void read_fetch(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 			  gs_base() == cpu->gs_base;
 	/* Only an entry has a return address. */
 	if (module_entry(&guarded->module, k->rip) != ENTRY_NONE &&
-	    !hv_space_read(k->cr3, k->rsp, &exit->return_address))
+	    !hv_walk_read(k->cr3, k->rsp, &exit->return_address))
 		exit->is_proper = 0;
 }
 
@@ -429,7 +429,7 @@ void hv_cross_exit(struct hv_cpu *cpu, u32 code)
 	if (!exit.is_fetch)
 		read_event(cpu, code, &event);
 	else if (exit.at.rip != activation->exit.rip || exit.at.rsp != activation->exit.rsp)
-		hv_space_read(hv_vmcb_of_k(cpu)->save.cr3, exit.at.rsp, &exit.return_address);
+		hv_walk_read(hv_vmcb_of_k(cpu)->save.cr3, exit.at.rsp, &exit.return_address);
 	exit.cause = exit.is_fetch ? CAUSE_INTERRUPT : event.cause;
 	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?
 		     activation->stack : exit.at.rsp & ~(STACK_SIZE - 1);
@@ -439,4 +439,9 @@ void hv_cross_exit(struct hv_cpu *cpu, u32 code)
 	if (crossing != BORDER_REFUSED)
 		cpu->crossings[crossing]++;
 	carry_out_out(cpu, guarded, &border, &event, crossing, exit.at.rip);
+	/* Unlike an interrupt, a machine check is not pending any more. */
+	if (exit.is_fetch && code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC) {
+		set_exception(&event, X86_TRAP_MC, 0);
+		deliver(cpu, &event);
+	}
 }

@@ -13,7 +13,7 @@
  * the reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
  * VMMCALLs; memory.c hides the guard's memory. Modules that are guarded begin in views.h. What
  * all have in common is in guest.c (injecting, skipping), fetch.c (the length of an
- * instruction), pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture Programmer's
+ * instruction), walk.c (its page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture Programmer's
  * Manual, vol. 2 unless another is named.
  *
  * The loader includes this header, too: it is the whole contract between the two.
@@ -92,7 +92,8 @@ enum hv_log_kind {
 	HV_LOG_MSR_READ,	/* refused; the value is the MSR */
 	HV_LOG_MSR_WRITE,	/* refused; the value is the MSR */
 	HV_LOG_SVM,		/* refused; the value is the exit code */
-	HV_LOG_WRITE,		/* to the guard's memory, dropped; the value is the address */
+	/* To the guard's or a guarded module's memory, dropped; the value is the address. */
+	HV_LOG_WRITE,
 	/*
 	 * Refused: nothing is there, or a page table is in the guard's memory; the value is the
 	 * address.
@@ -105,7 +106,10 @@ enum hv_log_kind {
 	HV_LOG_EXIT,		/* it was left, and not by a call or return; the value is RIP */
 };
 
-/* The crossings that a CPU counts: BORDER_IN_CALL, ..., and what is none. */
+/*
+ * The crossings that a CPU counts, by enum border_crossing; 0 counts fetches and exits that are no
+ * crossing.
+ */
 enum hv_crossing {
 	HV_CROSSING_REFUSED,
 	HV_CROSSING_FIRST,
@@ -139,7 +143,7 @@ struct hv_table {
  * @space:	the top level of M's page table; NULL: there was no memory, and M is not entered
  * @borrowed:	entries of M's page table that are copies of the kernel's
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
- * @crossings:	their numbers; other CPUs read them
+ * @crossings:	how often each occurred; other CPUs read them
  * @step_flags:	TF and IF of the guest, while @steps
  * @step_branches: DEBUGCTL.BTF of the guest, while @steps
  * @steps:	the guest executes one instruction that may write to the guard's memory
@@ -266,6 +270,9 @@ struct hv_header {
 	u32 config;
 };
 
+/* Of misc_ctl in the VMCB: INVLPGB and TLBSYNC are the guest's (APM appendix B). */
+#define HV_INVLPGB_ENABLE	BIT_ULL(7)
+
 /* Entries of the nested page tables. The processor treats accesses as those of ring 3 there. */
 #define HV_NPT_READ	(BIT_ULL(0) | BIT_ULL(2) | BIT_ULL(5))		/* P, U/S, accessed */
 #define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
@@ -360,10 +367,15 @@ void hv_leave(struct hv_cpu *cpu, s64 result);
 /* Returns whether the CPU stays in the guard. */
 bool hv_call(struct hv_cpu *cpu);
 
+/* walk.c */
+/*
+ * Reads the 8 bytes at a linear address of the guest, a multiple of 8, by the page table of @cr3.
+ * Returns false if the guest has nothing there, or something that is hidden from it.
+ */
+bool hv_walk_read(u64 cr3, u64 address, u64 *value);
+
 /* fetch.c */
 u32 hv_prefixes(struct hv_cpu *cpu);
-/* A page of memory that reads as zeros is not the block's, but is hidden as well. */
-bool hv_nested_hides(u64 address);
 
 /* memory.c */
 void hv_memory_hide(struct hv_cpu *cpu);

@@ -14,13 +14,17 @@
 #define SLEEP_ENABLE	BIT(5)
 #define SLEEP_TYPE(b)	((b) >> 2 & 7)
 
-/* HV_CALL_SEAL, on each CPU. */
-void hv_io_watch(struct hv_cpu *cpu)
+static void watch(struct vmcb_control_area *control)
 {
-	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
-
 	control->intercepts[INTERCEPT_IOIO_PROT / 32] |= BIT(INTERCEPT_IOIO_PROT % 32);
 	control->clean = 0;
+}
+
+/* HV_CALL_SEAL, on each CPU. A guarded module that accesses these ports gets #GP (cross.c). */
+void hv_io_watch(struct hv_cpu *cpu)
+{
+	watch(&hv_vmcb_of_k(cpu)->control);
+	watch(&hv_vmcb_of_m(cpu)->control);
 }
 
 /* Returns what is written to a port instead of @byte. */
@@ -47,7 +51,7 @@ static bool ends(u32 port, u8 byte)
 		/* Pulses lines that have a 0; bit 0 is the reset. */
 		return (byte & 0xf1) == 0xf0;
 	default:
-		/* What is left of the sleep registers' values is the one for off. */
+		/* A sleep register's byte that still has SLP_EN switches the computer off. */
 		return byte & SLEEP_ENABLE;
 	}
 }

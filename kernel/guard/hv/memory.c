@@ -16,8 +16,8 @@
 #include <uapi/asm/debugreg.h>
 #include <uapi/asm/processor-flags.h>
 
-#include "guard/hv/hv.h"
 #include "guard/hv/lock.h"
+#include "guard/hv/views.h"
 
 #define LARGE_PAGE	0x200000
 #define PAGE_WORDS	512

@@ -39,6 +39,8 @@ void hv_pool_give(void *first, u32 pages)
 {
 	u64 at = (first - hv_config.pool) / 4096;
 
+	if (at >= hv_config.pool_pages || at + pages > hv_config.pool_pages)
+		hv_reset();
 	taken_count -= pages;
 	while (pages--)
 		taken[at++] = false;

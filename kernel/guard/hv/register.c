@@ -267,7 +267,7 @@ static u64 need(const struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
 	u64 pages = copy->text_pages + copy->private_count;
-	u64 changes = 0, views = 4, at = 0, cpus = 0, i;
+	u64 changes = 0, views = 4, at = ~0ULL, cpus = 0, i;
 
 	for (i = 0; i < pages; i++) {
 		u64 frame = i < copy->text_pages ? guarded->texts[i] :
@@ -280,8 +280,11 @@ static u64 need(const struct hv_guarded *guarded)
 		views += hv_guarded[i].used ? 2 : 0;
 	for (i = present; i; i &= i - 1)
 		cpus++;
-	/* In each view: the upper levels, and for a change of the large page a page directory. */
-	return views * (3 + 2 * changes) + copy->text_pages +
+	/*
+	 * In each view: the upper levels of the block, and for each change of the large page a
+	 * table of 512 GB, of 1 GB and of 2 MB.
+	 */
+	return views * (3 + 3 * changes) + copy->text_pages +
 	       cpus * (4 + 2 * (2 + (copy->text_pages + copy->data_count) / WORDS));
 }
 
@@ -368,7 +371,7 @@ static void hide_block(u64 root)
 
 	for (at = 0; at < hv_config.memory_size; at += LARGE_PAGE)
 		*hv_nested_entry(root, hv_config.memory + at, 21) =
-			hv_config.zero_table | HV_NPT_NO_EXECUTE;
+			hv_config.zero_table | HV_NPT_SHARED | HV_NPT_NO_EXECUTE;
 }
 
 static s64 take_registration(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 at)
@@ -468,7 +471,7 @@ static s64 arm(struct hv_cpu *cpu, struct hv_guarded *guarded)
 
 static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 {
-	struct hv_guarded *guarded = &hv_guarded[*b];
+	struct hv_guarded *guarded;
 
 	if (number == HV_CALL_FLUSH) {
 		flush(cpu);
@@ -476,6 +479,7 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 	}
 	if (*b >= HV_REGISTRATIONS)
 		return -EINVAL;
+	guarded = &hv_guarded[*b];
 	if (number == HV_CALL_REGISTER)
 		return enroll(cpu, guarded, c);
 	if (number == HV_CALL_STATE) {

@@ -3,10 +3,11 @@
  * M's address space: a page table for each CPU. Its top level is the guard's; the entries of the
  * kernel's half are the kernel's own, as they were at launch, when Linux had made all of them; they
  * lead to the kernel's tables, so that M has the kernel's data, now and later. The path to the text
- * of a guarded module is the guard's own, down to the last level. There, the module's own pages are
- * constant, and all else is empty: what M touches of it is borrowed from the kernel's tables for
- * one stay in M, like the lower half. Linux's invalidations do not reach a copy, but the interrupt
- * by which another CPU demands one ends the stay.
+ * of a guarded module is the guard's own, down to the last level. In its last two levels, the
+ * module's own pages are constant, and all else is empty: what M touches of it is borrowed from the
+ * kernel's tables for one stay in M, like the lower half. Linux's invalidations do not reach a copy,
+ * but the interrupt by which another CPU demands one ends the stay. INVLPGB sends none, and reaches
+ * no tag but K's, so there is no M where Linux has it.
  *
  * The kernel can direct M's writes to any physical address, by its own tables and by the pointers
  * that it hands to a module. So M has its page tables at physical addresses that nobody can know:
@@ -29,8 +30,8 @@
 #define KERNEL_HALF	256
 
 /*
- * As large as the largest block, and at a multiple of that: the lower bits of hv_config.window
- * exchange the pages in it.
+ * As large as the largest block, and at a multiple of that. A table's offset in the block is XORed
+ * with the lower bits of hv_config.window, which permutes the pages of the window.
  */
 #define WINDOW_SIZE	0x400000ULL
 
@@ -79,9 +80,8 @@ void hv_space_reveal(u64 root)
 {
 	u64 *top = hv_pointer(root);
 
-	/* Shared, for hv_nested_free(). */
 	top[hv_index(hv_config.window, 39)] = hv_physical(window_directory) | HV_NPT_WRITE |
-					      BIT_ULL(9);
+					      HV_NPT_SHARED;
 }
 
 static u64 *kernel_table(u64 entry)
@@ -106,7 +106,9 @@ void hv_space_start(struct hv_cpu *cpu)
 	u32 i;
 
 	cpu->borrowed_count = 0;
-	cpu->space = hv_config.window ? take() : NULL;
+	cpu->space = NULL;
+	if (hv_config.window && !(hv_vmcb_of_k(cpu)->control.misc_ctl & HV_INVLPGB_ENABLE))
+		cpu->space = take();
 	if (!cpu->space)
 		return;
 	for (i = KERNEL_HALF; i < ENTRIES; i++)
@@ -164,7 +166,8 @@ bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 			table = take();
 			if (!table)
 				return false;
-			for (i = 0; from && shift > 21 && i < ENTRIES; i++)
+			/* Linux never frees the tables to which these entries lead. */
+			for (i = 0; from && shift > 30 && i < ENTRIES; i++)
 				table[i] = from[i] & ~OWN;
 			__atomic_store_n(entry, in_window(table) | TABLE, __ATOMIC_RELEASE);
 		}
@@ -204,26 +207,5 @@ bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
 	}
 	cpu->borrowed[cpu->borrowed_count++] = entry;
 	*entry = shift > 12 ? kernel & ~OWN : kernel;
-	return true;
-}
-
-bool hv_space_read(u64 cr3, u64 address, u64 *value)
-{
-	u64 entry = cr3 | PRESENT;
-	u32 shift;
-
-	for (shift = 39; ; shift -= 9) {
-		entry = kernel_table(entry)[hv_index(address, shift)];
-		if (!(entry & PRESENT))
-			return false;
-		if (shift == 12 || entry & LARGE)
-			break;
-	}
-	address &= (1ULL << shift) - 1;
-	entry &= HV_ADDRESS & ~((1ULL << shift) - 1);
-	/* The last bytes of a page: a kernel's stack pointer is a multiple of 8. */
-	if (address & 7)
-		return false;
-	*value = *(u64 *)hv_guest_memory(entry + address);
 	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Exec views: modules whose text runs with privileges, and who may enter it.
+ * Exec views: modules whose text runs with privileges, and the ways into it.
  *
  * There are two views of memory. In K, the kernel's, the text of a guarded module is not
  * executable, and leads to a shadow: a copy that the kernel may read and patch. In M, one for each
@@ -18,7 +18,7 @@
  * back to K.
  *
  * register.c steps a registration; nested.c has the nested page tables, space.c M's page tables.
- * They call no file of this list that is before them.
+ * Calls go down: cross.c, register.c, then nested.c and space.c.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -28,7 +28,14 @@
 
 #ifndef __ASSEMBLER__
 
+#include <linux/bits.h>
 #include <linux/types.h>
+
+/*
+ * In an entry of a nested page table, a bit that the processor ignores: the table below belongs to
+ * somebody else, and hv_nested_free() leaves it.
+ */
+#define HV_NPT_SHARED	BIT_ULL(9)
 
 #define HV_NOWHERE	(~0ULL)
 /* In a fixup: it sets no register. */
@@ -104,7 +111,8 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
  * @shadows:	the shadow frames
  * @datas:	other pages of its own
  * @privates:	physical addresses of the private frames
- * @registers:	of each fixup, what it sets
+ * @fixups:	what was registered of them: @reg is used here
+ * @border_fixups: the same as linear addresses, for @module
  * @view:	M's nested page table
  * @lowered_view: L's
  * @leaving:	CPUs that may still use what is to be given back
@@ -144,6 +152,8 @@ void hv_nested_free(u64 root);
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift);
 /* Returns the entry that K has for a page. */
 u64 hv_nested_look(u64 address);
+/* A page of memory that reads as zeros is not the block's, but is hidden as well. */
+bool hv_nested_hides(u64 address);
 
 /* space.c */
 /* Once, before all else. */
@@ -161,8 +171,6 @@ void hv_space_reveal(u64 root);
 /* A fault of M: copies what the kernel's tables have. Returns whether there was something. */
 bool hv_space_borrow(struct hv_cpu *cpu, u64 address);
 void hv_space_give_back(struct hv_cpu *cpu);
-/* Reads what the kernel has at an address. Returns false if it has nothing there. */
-bool hv_space_read(u64 cr3, u64 address, u64 *value);
 
 /* register.c */
 /* K executes the shadow text of @guarded on this CPU (L); NULL: none. */

@@ -23,8 +23,6 @@
 #define CPUID_V_SPEC_CTRL	BIT(20)
 #define CPUID_INVLPGB_ENABLE	BIT(24)
 
-#define MISC_INVLPGB_ENABLE	BIT_ULL(7)	/* in misc_ctl (APM appendix B) */
-
 /* switch.S has these. */
 static_assert(offsetof(struct vmcb_save_area, rflags) == 0x170);
 static_assert(offsetof(struct vmcb_save_area, rip) == 0x178);
@@ -125,7 +123,7 @@ static void fill_control(struct vmcb_control_area *control, const struct guard_m
 	 * same one.
 	 */
 	if (cpuid_edx(CPUID_SVM) & CPUID_INVLPGB_ENABLE)
-		control->misc_ctl |= MISC_INVLPGB_ENABLE;
+		control->misc_ctl |= HV_INVLPGB_ENABLE;
 	control->nested_cr3 = memory->nested_cr3;
 }
 

@@ -83,6 +83,16 @@ u64 enter_fix_up(const u64 *nowhere)
 	return value == 1 ? READ_ONCE(*private) : 0;
 }
 
+u64 enter_port(u64 port)
+{
+	u64 value = ~0ULL;
+
+	asm volatile("1: inb %w[port], %b[value]\n"
+		     "2:\n" _ASM_EXTABLE(1b, 2b)
+		     : [value] "+a" (value) : [port] "d" (port));
+	return value == ~0ULL;
+}
+
 u64 enter_user(const u64 *user)
 {
 	u64 value;
@@ -156,6 +166,7 @@ static const struct inside inside = {
 	.spin = enter_spin,
 	.warn = enter_warn,
 	.fix_up = enter_fix_up,
+	.port = enter_port,
 	.flags = enter_flags,
 	.nothing = enter_nothing,
 	.user = enter_user,

@@ -27,6 +27,8 @@ struct inside {
 	u64 (*warn)(void);
 	/* Reads where nothing is, with a fixup. */
 	u64 (*fix_up)(const u64 *nowhere);
+	/* Reads a byte from a port; 1 if that is an exception. */
+	u64 (*port)(u64 port);
 	u64 (*flags)(void);
 	void (*nothing)(void);
 	u64 (*user)(const u64 *user);

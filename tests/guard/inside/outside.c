@@ -444,6 +444,8 @@ static u64 command(const char *word, u64 a, u64 b)
 		return inside->fix_up((void *)0xdead000000000000);
 	if (!strcmp(word, "fix-up-page"))
 		return inside->fix_up((void *)0xffffffffff000000);
+	if (!strcmp(word, "port"))
+		return inside->port(a);
 	if (!strcmp(word, "user"))
 		return inside->user((const u64 *)a);
 	if (!strcmp(word, "string"))
@@ -466,9 +468,9 @@ static u64 command(const char *word, u64 a, u64 b)
 		return cost(a);
 	if (!strcmp(word, "middle"))
 		return outside_jump(inside->middle, private);
-	if (!strcmp(word, "behind-entry"))
+	if (!strcmp(word, "after-entry"))
 		return outside_jump(after_entry(inside->read), private);
-	if (!strcmp(word, "fault-behind-entry"))
+	if (!strcmp(word, "fault-after-entry"))
 		return outside_jump(after_entry(inside->fix_up), (void *)0xffffffffff000000);
 	if (!strcmp(word, "return-into"))
 		return outside_return_into(inside->middle, private);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The guest's memory by linear addresses: its page table, walked by software. Another CPU may change
+ * that meanwhile, and the guest may have made it of anything. So no entry is followed to the guard's
+ * memory, to what is hidden from the guest, or to where no memory is.
+ */
+#include <linux/types.h>
+
+#include "guard/hv/views.h"
+
+#define ENTRY_PRESENT	BIT_ULL(0)
+#define ENTRY_LARGE	BIT_ULL(7)
+
+#define TOP_SHIFT	39	/* four levels: a kernel with five is not launched */
+#define LEAF_SHIFT	12	/* of a page table's entries */
+
+static bool read(u64 physical, u64 *value)
+{
+	if (physical >= hv_config.end || hv_is_guards(physical) || hv_nested_hides(physical))
+		return false;
+	*value = *(u64 *)hv_guest_memory(physical);
+	return true;
+}
+
+bool hv_walk_read(u64 cr3, u64 address, u64 *value)
+{
+	u64 entry = cr3, offsets;
+	int shift = TOP_SHIFT;
+
+	/* The 8 bytes are in one page. */
+	if (address & 7)
+		return false;
+	for (;; shift -= 9) {
+		if (!read((entry & HV_ADDRESS) + hv_index(address, shift) * 8, &entry) ||
+		    !(entry & ENTRY_PRESENT))
+			return false;
+		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & ENTRY_LARGE))
+			break;
+	}
+	offsets = BIT_ULL(shift) - 1;
+	return read((entry & HV_ADDRESS & ~offsets) | (address & offsets), value);
+}
