@@ -68,7 +68,7 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_MSR_READ		0	/* refused; the MSR */
 #define DUNE_GUARD_LOG_MSR_WRITE	1	/* refused; the MSR */
 #define DUNE_GUARD_LOG_SVM		2	/* refused; the exit code of the instruction */
-#define DUNE_GUARD_LOG_WRITE		3	/* to the guard's memory; the address */
+#define DUNE_GUARD_LOG_WRITE		3	/* to the guard's or a module's memory; the address */
 /* neither memory nor a device, or a page table in the guard's memory; the address */
 #define DUNE_GUARD_LOG_NO_MEMORY	4
 #define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
@@ -100,7 +100,7 @@ struct dune_guard_entry {
 #define DUNE_GUARD_DIFFERS	2	/* it is loaded, and another one */
 
 /* dune_guard_registration.finding: what differs */
-#define DUNE_GUARD_CONTENT_SIZE		1	/* it is larger or smaller */
+#define DUNE_GUARD_CONTENT_NO_REGION	1	/* no memory for the section that begins there */
 #define DUNE_GUARD_CONTENT_BYTES	2	/* bytes of the section that begins there */
 #define DUNE_GUARD_CONTENT_RELOCATION	3	/* a relocation there */
 #define DUNE_GUARD_CONTENT_SITE		4	/* a patch there */
@@ -119,7 +119,7 @@ struct dune_guard_entry {
  * @class:		and the class: 0 for D, 1 for S
  * @finding:		and what differs, or 0
  * @region:		and where: a part of the module's memory, as numbered by
- *			docs/guard-modules.md,
+ *			docs/guard-modules.md
  * @offset:		and the offset in it
  * @entries:		and the number of entry points
  * @reserved:		0

@@ -117,7 +117,7 @@ static int check_site(const struct content *content, const struct content_site *
 	return 1;
 }
 
-/* What is masked in a section: its relocations and its sites, merged by their offsets. */
+/* The masked places of a section: its relocations and its sites, merged by their offsets. */
 struct masks {
 	const struct content_relocation *relocation, *last_relocation;
 	const struct content_site *site, *last_site;
@@ -149,7 +149,10 @@ static int masks_are_left(const struct masks *masks)
 	return masks->relocation != masks->last_relocation || masks->site != masks->last_site;
 }
 
-/* The parts of a section's are the next ones of all: so each is of one section. */
+/*
+ * Sections take relocations and sites in order and without gaps, so each of these belongs to one
+ * section.
+ */
 static int check_section(const struct content *content, const struct content_section *section,
 			 u64 relocations, u64 sites)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether a loaded module is the one that was described: `dunectl guard describe` writes down what
- * of its object file must be in memory, and here that is compared with memory, byte by byte.
- * docs/guard-modules.md has the idea; tools/dunectl/src/content/encode.rs writes the description.
+ * Whether a loaded module is the one that was described: `dunectl guard describe` writes down the
+ * parts of its object file that must be in memory, and here they are compared with it, byte by
+ * byte. docs/guard-modules.md has the idea; tools/dunectl/src/content/encode.rs writes the
+ * description.
  *
  * The description is one block of memory, little-endian: struct content_header, and then the parts
  * in the order of the header's counts. It may come from anybody and be wrong in any way; but nobody
@@ -64,8 +65,8 @@ enum content_relocation_kind {
  * @sections:	how many of each of the following parts there are
  * @bytes:	of the contents, without their holes; a multiple of 4
  * @symbols:	how many external symbols there are; they have only numbers
- * @name:	of the module, as in /proc/modules, and ended by a 0, as is
- * @kernel:	the release of the kernel for which it was built
+ * @name:	of the module, as in /proc/modules; ended by a 0
+ * @kernel:	the release of the kernel for which it was built; ended by a 0
  */
 struct content_header {
 	u32 magic;

@@ -27,7 +27,7 @@
 /* With KASAN they are twice as large. */
 #define LARGEST_STACK	0x8000ULL
 
-/* What M had: all registers at an interrupt, at a call those that a function preserves. */
+/* The registers of M: all of them at an interrupt, at a call those that a function preserves. */
 static struct {
 	u64 regs[16];
 	u64 rflags;
@@ -230,7 +230,7 @@ static void read_fetch(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 		exit->is_proper = 0;
 }
 
-/* What M has instead, if nothing is restored. */
+/* Gives M the kernel's RAX and flags, for a crossing that restores nothing. */
 static void hand_over(struct hv_cpu *cpu)
 {
 	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
@@ -286,7 +286,7 @@ bool hv_cross_fetch(struct hv_cpu *cpu)
 
 /* ---- border-out ---- */
 
-/* What an exit of M is for the kernel: nothing, or an exception. */
+/* The event that the kernel gets for an exit of M: none, or an exception. */
 struct event {
 	u32 inject;
 	u32 error;

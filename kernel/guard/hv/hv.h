@@ -9,12 +9,12 @@
  * neither the FPU nor FS and GS, and is never interrupted: GIF is clear from each exit to the next
  * VMRUN, which holds interrupts, NMIs and SMIs back (APM 15.17).
  *
- * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over
- * the reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
- * VMMCALLs; memory.c hides the guard's memory. Modules that are guarded begin in views.h. What
- * all have in common is in guest.c (injecting, skipping), fetch.c (the length of an
- * instruction), walk.c (its page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture Programmer's
- * Manual, vol. 2 unless another is named.
+ * The story: head.S enters, leaves, and has the loop around VMRUN; exit.c has one switch over the
+ * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
+ * VMMCALLs; memory.c hides the guard's memory. Modules that are guarded begin in views.h. What all
+ * have in common is in guest.c (injecting, skipping), fetch.c (the length of an instruction),
+ * walk.c (its page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture
+ * Programmer's Manual, vol. 2 unless another is named.
  *
  * The loader includes this header, too: it is the whole contract between the two.
  */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The guard's memory as the guest sees it. Until the seal it is memory like any other. From then
- * on each of its pages reads as zeros, and what is written there is dropped.
+ * on each of its pages reads as zeros, and what is written there is dropped. The private frames of
+ * guarded modules (views.h) are hidden in the same way, before the seal, too.
  *
  * The nested page directory has an entry for each 2 MB of the block. The seal lets all of them
  * lead to one table whose 512 entries are read-only and lead to one page of zeros. A write faults,

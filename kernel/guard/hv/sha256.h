@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* SHA-256 (FIPS 180-4), for the resident part, which can call nothing of Linux. */
+/* SHA-256 (FIPS 180-4), for content.c, which calls nothing outside of this folder. */
 #ifndef GUARD_HV_SHA256_H
 #define GUARD_HV_SHA256_H
 

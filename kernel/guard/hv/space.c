@@ -5,9 +5,9 @@
  * lead to the kernel's tables, so that M has the kernel's data, now and later. The path to the text
  * of a guarded module is the guard's own, down to the last level. In its last two levels, the
  * module's own pages are constant, and all else is empty: what M touches of it is borrowed from the
- * kernel's tables for one stay in M, like the lower half. Linux's invalidations do not reach a copy,
- * but the interrupt by which another CPU demands one ends the stay. INVLPGB sends none, and reaches
- * no tag but K's, so there is no M where Linux has it.
+ * kernel's tables for one stay in M, like the lower half. Linux's invalidations do not reach a
+ * copy, but the interrupt by which another CPU demands one ends the stay. INVLPGB sends none, and
+ * reaches no tag but K's, so there is no M where Linux has it.
  *
  * The kernel can direct M's writes to any physical address, by its own tables and by the pointers
  * that it hands to a module. So M has its page tables at physical addresses that nobody can know:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The guest's memory by linear addresses: its page table, walked by software. Another CPU may change
- * that meanwhile, and the guest may have made it of anything. So no entry is followed to the guard's
- * memory, to what is hidden from the guest, or to where no memory is.
+ * The guest's memory by linear addresses: its page table, walked by software. Another CPU may
+ * change that meanwhile, and the guest may have made it of anything. So no entry is followed to the
+ * guard's memory, to what is hidden from the guest, or to where no memory is.
  */
 #include <linux/types.h>
 

@@ -164,7 +164,7 @@ static const u8 **find_pages(struct content_memory *memory)
 /* ---- comparing ---- */
 
 static const char *const verdicts[CONTENT_VERDICTS] = {
-	[CONTENT_NO_REGION] = "it is larger or smaller",
+	[CONTENT_NO_REGION] = "no memory for the section",
 	[CONTENT_BYTES] = "other bytes in the section",
 	[CONTENT_RELOCATION] = "a relocation leads elsewhere",
 	[CONTENT_SITE] = "a patch that its tables do not allow",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The content of a kernel module, from its object file: what of it must be in memory, byte by byte,
-//! when it is loaded. docs/guard-modules.md describes it.
+//! The content of a kernel module, from its object file: the parts of it that must be in memory, byte
+//! by byte, when it is loaded. docs/guard-modules.md describes it.
 //!
 //! module.rs reads the file; sites.rs finds the places that Linux patches; describe.rs puts the
 //! metadata together; metadata.rs is their text, which is written and read; encode.rs makes of them

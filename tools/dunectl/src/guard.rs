@@ -41,7 +41,7 @@ const KINDS: [(&str, &str); 10] = [
     ("msr-read", "a read of a register was refused: MSR"),
     ("msr-write", "a write of a register was refused: MSR"),
     ("svm-instruction", "an instruction of SVM's was refused: exit code"),
-    ("write", "a write to the guard's memory was dropped: physical address"),
+    ("write", "a write to the guard's or a guarded module's memory was dropped: physical address"),
     ("no-memory", "an access where neither memory nor a device is: physical address"),
     ("call", "a VMMCALL was refused: number"),
     ("init", "the CPU got INIT, and is parked: value"),

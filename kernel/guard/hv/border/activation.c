@@ -2,7 +2,7 @@
 /* The automaton of an activation: see activation.h. */
 #include "guard/hv/border/activation.h"
 
-/* What is missing is ACTIVATION_NEVER. A dead activation can be claimed like a free one. */
+/* Entries that are not named are ACTIVATION_NEVER. A dead activation can be claimed like a free one. */
 static const u8 next_state[ACTIVATION_STATES][ACTIVATION_EVENTS] = {
 	[ACTIVATION_FREE] = {
 		[ACTIVATION_CLAIM] = ACTIVATION_IN,
@@ -41,7 +41,7 @@ u64 activation_step(u64 word, u8 event, u8 cpu, u8 registration)
 
 	if (next == ACTIVATION_NEVER)
 		return 0;
-	/* What runs in M belongs to its CPU, and what is out to its registration. */
+	/* An activation in M belongs to its CPU, and one that is out to its registration. */
 	if (state == ACTIVATION_IN && word_cpu(word) != cpu)
 		return 0;
 	if (event != ACTIVATION_CLAIM && word_registration(word) != registration)
