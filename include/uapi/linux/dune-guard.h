@@ -68,7 +68,8 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_MSR_READ		0	/* refused; the MSR */
 #define DUNE_GUARD_LOG_MSR_WRITE	1	/* refused; the MSR */
 #define DUNE_GUARD_LOG_SVM		2	/* refused; the exit code of the instruction */
-#define DUNE_GUARD_LOG_WRITE		3	/* to the guard's or a module's memory; the address */
+/* to the guard's or a guarded module's memory; the address */
+#define DUNE_GUARD_LOG_WRITE		3
 /* neither memory nor a device, or a page table in the guard's memory; the address */
 #define DUNE_GUARD_LOG_NO_MEMORY	4
 #define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */

@@ -75,6 +75,7 @@ static void freeze(struct hv_guarded *guarded)
 		*hv_nested_entry(guarded->lowered_view, guarded->texts[i], 12) = shadow;
 	}
 	for (i = 0; i < guarded->copy->private_count; i++) {
+		hv_nested_hide(guarded->privates[i]);
 		set_others(guarded, guarded->privates[i], zero, sink);
 		*hv_nested_entry(guarded->view, guarded->privates[i], 12) = zero;
 		*hv_nested_entry(guarded->lowered_view, guarded->privates[i], 12) = sink;
@@ -349,7 +350,7 @@ static u32 fixup_pages(const struct hv_registration *copy)
 
 static void forget(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
-	u32 fixups = fixup_pages(guarded->copy), copy = copy_pages(guarded->copy);
+	u32 fixups = fixup_pages(guarded->copy), copy = copy_pages(guarded->copy), i;
 
 	if (guarded->shadows) {
 		map(cpu, guarded, false);
@@ -363,6 +364,10 @@ static void forget(struct hv_cpu *cpu, struct hv_guarded *guarded)
 		hv_pool_give(guarded->border_fixups, fixups);
 	hv_pool_give(guarded->copy, copy);
 	*guarded = (struct hv_guarded){};
+	for (i = 0; i < HV_REGISTRATIONS; i++)
+		if (hv_guarded[i].used)
+			return;
+	hv_nested_hide_none();
 }
 
 static void hide_block(u64 root)

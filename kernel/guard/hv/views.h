@@ -152,7 +152,12 @@ void hv_nested_free(u64 root);
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift);
 /* Returns the entry that K has for a page. */
 u64 hv_nested_look(u64 address);
-/* A page of memory that reads as zeros is not the block's, but is hidden as well. */
+/*
+ * Frames outside of the block that read as zeros are hidden as well: hv_nested_hide() is called for
+ * each before an entry hides it, and hv_nested_hide_none() when all are plain again.
+ */
+void hv_nested_hide(u64 frame);
+void hv_nested_hide_none(void);
 bool hv_nested_hides(u64 address);
 
 /* space.c */

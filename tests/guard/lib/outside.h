@@ -10,8 +10,8 @@
 enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT, CROSSINGS };
 
 /*
- * Loads it, and mounts debugfs. Bails out if it cannot be loaded. With the parameter "arm=0" it does
- * not have the guard guard the other module.
+ * Loads it, and mounts debugfs. Bails out if it cannot be loaded. With the parameter "arm=0" the
+ * other module will not be guarded.
  */
 void outside_load(const char *parameters);
 

@@ -2,7 +2,9 @@
 /* The automaton of an activation: see activation.h. */
 #include "guard/hv/border/activation.h"
 
-/* Entries that are not named are ACTIVATION_NEVER. A dead activation can be claimed like a free one. */
+/*
+ * Entries that are not named are ACTIVATION_NEVER. A dead activation can be claimed like a free one.
+ */
 static const u8 next_state[ACTIVATION_STATES][ACTIVATION_EVENTS] = {
 	[ACTIVATION_FREE] = {
 		[ACTIVATION_CLAIM] = ACTIVATION_IN,
