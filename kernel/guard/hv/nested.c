@@ -82,21 +82,13 @@ u64 hv_nested_look(u64 address)
 	return entry;
 }
 
-/*
- * A bit for each hash of a hidden frame. Each walk of the guest's page table asks five times, and
- * looks at the entry only if the bit is set.
- */
-static u64 hidden[64];
-
-static u32 hash(u64 address)
-{
-	return address >> 12 ^ address >> 24;
-}
+u64 hv_nested_hidden[64];
 
 void hv_nested_hide(u64 frame)
 {
-	__atomic_or_fetch(&hidden[hash(frame) / 64 % 64], BIT_ULL(hash(frame) % 64),
-			  __ATOMIC_RELEASE);
+	u32 hash = hv_nested_hash(frame);
+
+	__atomic_or_fetch(&hv_nested_hidden[hash / 64], BIT_ULL(hash % 64), __ATOMIC_RELEASE);
 }
 
 void hv_nested_hide_none(void)
@@ -104,16 +96,7 @@ void hv_nested_hide_none(void)
 	u32 i;
 
 	for (i = 0; i < 64; i++)
-		__atomic_store_n(&hidden[i], 0, __ATOMIC_RELEASE);
-}
-
-bool hv_nested_hides(u64 address)
-{
-	u64 bits = __atomic_load_n(&hidden[hash(address) / 64 % 64], __ATOMIC_ACQUIRE);
-
-	if (!(bits >> hash(address) % 64 & 1))
-		return false;
-	return hv_nested_look(address) == (hv_config.zero_entry | HV_NPT_NO_EXECUTE);
+		__atomic_store_n(&hv_nested_hidden[i], 0, __ATOMIC_RELEASE);
 }
 
 u64 hv_nested_make(u64 rights)
