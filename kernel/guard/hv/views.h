@@ -159,8 +159,8 @@ u64 hv_nested_look(u64 address);
 void hv_nested_hide(u64 frame);
 void hv_nested_hide_none(void);
 /*
- * A bit for each hash of a hidden frame. A walk of the guest's page table asks five times, and looks
- * at K's entry only if the bit is set.
+ * A bit for each hash of a hidden frame. A walk of the guest's page table asks five times, and
+ * looks at K's entry only if the bit is set.
  */
 extern u64 hv_nested_hidden[64];
 
@@ -176,7 +176,6 @@ static inline bool hv_nested_hides(u64 address)
 	return __atomic_load_n(&hv_nested_hidden[hash / 64], __ATOMIC_ACQUIRE) >> hash % 64 & 1 &&
 	       hv_nested_look(address) == (hv_config.zero_entry | HV_NPT_NO_EXECUTE);
 }
-
 
 /* space.c */
 /* Once, before all else. */

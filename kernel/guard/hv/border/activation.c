@@ -3,7 +3,8 @@
 #include "guard/hv/border/activation.h"
 
 /*
- * Entries that are not named are ACTIVATION_NEVER. A dead activation can be claimed like a free one.
+ * Entries that are not named are ACTIVATION_NEVER. A dead activation can be claimed like a free
+ * one.
  */
 static const u8 next_state[ACTIVATION_STATES][ACTIVATION_EVENTS] = {
 	[ACTIVATION_FREE] = {
