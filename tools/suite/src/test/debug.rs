@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel of make test-debug, with KASAN, PROVE_LOCKING and
-//! DEBUG_ATOMIC_SLEEP. It is built once and kept; the module is built for it.
+//! DEBUG_ATOMIC_SLEEP. It is built once and kept; the modules are built for it, and those
+//! of the guard's tests.
 
 use std::process::Command;
 
@@ -15,14 +16,16 @@ pub const SERIES: Series = Series::V6_1;
 /// Finds the kernel or builds it, and builds the module for it.
 pub fn prepare(context: &Context) -> Result<Kernel> {
     let kernel = Kernel::prepare_debug(&context.layout, &mut |message| println!("{message}"))?;
-    build_module(context, &kernel)?;
+    for directory in ["kernel", "tests/guard/attack", "tests/guard/inside"] {
+        build_modules(context, &kernel, directory)?;
+    }
     Ok(kernel)
 }
 
-fn build_module(context: &Context, kernel: &Kernel) -> Result<()> {
+fn build_modules(context: &Context, kernel: &Kernel, directory: &str) -> Result<()> {
     let status = Command::new("make")
         .arg("-C")
-        .arg(context.source.join("kernel"))
+        .arg(context.source.join(directory))
         .arg(format!("O={}", context.build.display()))
         .arg(format!("KDIR={}", kernel.headers().display()))
         .arg(format!("RELEASE={}", kernel.release))
@@ -32,6 +35,6 @@ fn build_module(context: &Context, kernel: &Kernel) -> Result<()> {
     if status.success() {
         Ok(())
     } else {
-        bail!("building the modules for {} failed", kernel.release)
+        bail!("building {directory} for {} failed", kernel.release)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{bail, ensure, Result};
-use dune_machine::{Kernel, MachineType, Series, VMX};
+use dune_machine::{Kernel, MachineType, Series, SVM, VMX};
 
 use crate::context::Context;
 use crate::table::{Mode, Selection, DEFAULT};
@@ -138,12 +138,24 @@ pub fn make_test_vmx(context: &Context, only: Option<&str>) -> Result<Vec<Job>> 
     Ok(jobs)
 }
 
-/// make test-debug: the module's tests, or those of all tests that `only` names.
+/// make test-debug: the modules' tests, or those of all tests that `only` names. The guard's run
+/// in a mode of their own, which only AMD's machine has.
 pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Job>> {
-    let mode = context.table.mode("debug", context.machine_type())?;
-    let tests = if only.is_some() { &Selection::All } else { &mode.tests };
-    let boot = Boot::new(context, mode, debug::SERIES, tests).only(only);
-    Ok(vec![Boot { kernel: BootKernel::Debug, ..boot }.into()])
+    let names_guard = only.is_some_and(|texts| texts.split(',').any(|text| text.contains("guard/")));
+    let boot = |name: &str, tests: Option<&Selection>| -> Result<Job> {
+        let mode = context.table.mode(name, context.machine_type())?;
+        let tests = tests.unwrap_or(&mode.tests);
+        let boot = Boot::new(context, mode, debug::SERIES, tests).only(only);
+        Ok(Boot { kernel: BootKernel::Debug, ..boot }.into())
+    };
+    let mut jobs = Vec::new();
+    if !names_guard {
+        jobs.push(boot("debug", only.map(|_| &Selection::All))?);
+    }
+    if names_guard || (only.is_none() && *context.machine_type() == SVM) {
+        jobs.push(boot("guard-debug", None)?);
+    }
+    Ok(jobs)
 }
 
 impl From<Boot> for Job {
