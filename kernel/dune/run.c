@@ -304,6 +304,8 @@ static void run_put(struct dune_vcpu *vcpu)
  *    starts has no runs of this one.
  *  - KVM has run guests here. While KVM is loaded, each run is put.
  *  - A signal has come. Its handler begins another run (DUNE_STUB_FRAME), which does not resume.
+ *  - The thread has asked for the state of another vCPU. On Intel this makes that one's VMCS
+ *    current; @load of struct vcpu_ops looks which one is.
  *  - An entry has failed, or the run has ended for anything but a call: only leave_for_call() sets
  *    @resumable, and the beginning of each run clears it.
  *  - A new vCPU has the address of the one that was loaded: its first run does not resume.

@@ -248,16 +248,18 @@ static __always_inline void ibpb_if_kvm_has_vmcs(void)
 /*
  * Returns whether nothing has changed since @put of the last run, which this one resumes: the
  * thread has only made the guest's call, so what vmx_host_save() has saved is still valid. It was
- * not switched away from, so it is on the same CPU and no other thread has made another VMCS
- * current or has taken a TLB tag; nor has this thread, since no other vCPU was loaded here
- * (can_resume()). If virtualization was turned off in between, the VMCS was cleared.
+ * not switched away from, so it is on the same CPU and no other thread has taken a TLB tag; nor has
+ * this thread, since no other vCPU was loaded here (can_resume()). Its VMCS is still current: a
+ * request to another vCPU (DUNE_GET_STATE), which a handler of a signal may have made, makes
+ * another one current. If virtualization was turned off in between, the VMCS was cleared.
  */
 static bool is_as_left(const struct dune_vcpu *vcpu)
 {
 	const struct vcpu_hw *hw = vcpu->hw;
 
 	return vcpu->resumed && vcpu->epoch == hw->left_epoch &&
-	       hw->cpu == smp_processor_id() && !hw->lists_msrs &&
+	       hw->cpu == smp_processor_id() && this_cpu_read(vmx_current_here) == hw &&
+	       !hw->lists_msrs &&
 	       !(hw->pending & (VMX_PENDING_CPU | VMX_PENDING_ACTIVATE | VMX_PENDING_MSRS)) &&
 	       !static_branch_unlikely(&virt_kvm_loaded);
 }

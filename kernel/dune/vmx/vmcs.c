@@ -22,6 +22,19 @@
 /* The VMCSs that are active on a CPU. Used only on that CPU, with interrupts off. */
 static DEFINE_PER_CPU(struct list_head, active_vmcss);
 
+/*
+ * The vCPU whose VMCS this module has last made current on a CPU, for comparisons only: it may be
+ * gone. Used as the list is. While KVM is loaded it has no meaning.
+ */
+DEFINE_PER_CPU(const struct vcpu_hw *, vmx_current_here);
+
+/* Interrupts are off, and the VMCS is active on this CPU. */
+static void load_vmcs(struct vcpu_hw *hw)
+{
+	vmptrld(&hw->vmcs_pa);
+	this_cpu_write(vmx_current_here, hw);
+}
+
 /* Makes the CPUs' lists of active VMCSs, which are empty. Called at load. */
 void vmx_vmcs_init(void)
 {
@@ -101,7 +114,7 @@ void vmx_activate(struct vcpu_hw *hw)
 		list_add(&hw->active, this_cpu_ptr(&active_vmcss));
 	}
 	WARN_ON_ONCE(hw->cpu != smp_processor_id());
-	vmptrld(&hw->vmcs_pa);
+	load_vmcs(hw);
 	hw->pending &= ~VMX_PENDING_ACTIVATE;
 }
 
@@ -114,6 +127,9 @@ static void deactivate_here(void *argument)
 	if (hw->cpu < 0)
 		return;
 	vmclear(&hw->vmcs_pa);
+	/* It is not current any more, if it was (SDM 25.11.1). */
+	if (this_cpu_read(vmx_current_here) == hw)
+		this_cpu_write(vmx_current_here, NULL);
 	list_del(&hw->active);
 	hw->cpu = -1;
 }
@@ -129,7 +145,7 @@ struct vcpu_hw *vmx_active_here(void)
 void vmx_read_and_deactivate(struct vcpu_hw *hw)
 {
 	lockdep_assert_irqs_disabled();
-	vmptrld(&hw->vmcs_pa);
+	load_vmcs(hw);
 	vmx_read_regs(hw);
 	deactivate_here(hw);
 }
@@ -248,7 +264,7 @@ void vmx_read_last_regs(struct vcpu_hw *hw)
 
 	lockdep_assert_irqs_disabled();
 	if (likely(hw->cpu >= 0)) {
-		vmptrld(&hw->vmcs_pa);
+		load_vmcs(hw);
 		vmx_read_regs(hw);
 	} else if (hw->pending & VMX_PENDING_UNREAD) {
 		if (!vmx_is_with_kvm(hw) && !virt_is_enabled())

@@ -316,6 +316,7 @@ static __always_inline bool vmx_is_ready_with_kvm(const struct vcpu_hw *hw)
 /* vmcs.c: for interrupts off, except for init, deactivate, make_current and wait_for_regs */
 void vmx_vmcs_init(void);
 void vmx_write_setup(const struct vcpu_hw *hw);
+DECLARE_PER_CPU(const struct vcpu_hw *, vmx_current_here);
 struct vcpu_hw *vmx_active_here(void);
 void vmx_read_and_deactivate(struct vcpu_hw *hw);
 void vmx_activate(struct vcpu_hw *hw);
