@@ -12,9 +12,6 @@
 
 #include "guard/hv/views.h"
 
-/* A bit that the processor ignores: the table is K's. */
-#define SHARED	BIT_ULL(9)
-
 #define ENTRIES	512
 
 static u64 *table_of(u64 entry)
@@ -40,7 +37,7 @@ static u64 inherit(u64 old, u32 shift, u32 i)
 	if (!(entry & 1))
 		return 0;
 	entry |= old & HV_NPT_NO_EXECUTE;
-	return is_table(entry, shift - 9) ? entry | SHARED : entry;
+	return is_table(entry, shift - 9) ? entry | HV_NPT_SHARED : entry;
 }
 
 /* The table to which @entry leads, which spans 2^@shift bytes; it is this view's alone. */
@@ -49,7 +46,7 @@ static u64 *own_table(u64 *entry, u32 shift)
 	u64 *table, old = *entry;
 	u32 i;
 
-	if (is_table(old, shift) && !(old & SHARED))
+	if (is_table(old, shift) && !(old & HV_NPT_SHARED))
 		return table_of(old);
 	table = hv_pool_take(1);
 	/* register.c has looked whether there is enough. */
@@ -87,7 +84,7 @@ u64 hv_nested_look(u64 address)
 
 bool hv_nested_hides(u64 address)
 {
-	return hv_nested_look(address) == (hv_config.zero_entry | HV_NPT_NO_EXECUTE);
+	return (hv_nested_look(address) & HV_NPT_WRITE & ~BIT_ULL(6)) == HV_NPT_READ;
 }
 
 u64 hv_nested_make(u64 rights)
@@ -99,7 +96,7 @@ u64 hv_nested_make(u64 rights)
 		hv_reset();
 	for (i = 0; i < ENTRIES; i++)
 		if (k[i])
-			root[i] = k[i] | SHARED | rights;
+			root[i] = k[i] | HV_NPT_SHARED | rights;
 	return hv_physical(root);
 }
 
@@ -108,7 +105,7 @@ static void free_table(u64 *table, u32 shift)
 	u32 i;
 
 	for (i = 0; i < ENTRIES; i++)
-		if (is_table(table[i], shift) && !(table[i] & SHARED))
+		if (is_table(table[i], shift) && !(table[i] & HV_NPT_SHARED))
 			free_table(table_of(table[i]), shift - 9);
 	hv_pool_give(table, 1);
 }

@@ -81,7 +81,7 @@ void hv_space_reveal(u64 root)
 
 	/* Shared, for hv_nested_free(). */
 	top[hv_index(hv_config.window, 39)] = hv_physical(window_directory) | HV_NPT_WRITE |
-					      BIT_ULL(9);
+					      HV_NPT_SHARED;
 }
 
 static u64 *kernel_table(u64 entry)
@@ -188,6 +188,9 @@ bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
 
 	for (shift = 39; shift >= 12; shift -= 9) {
 		entry = &table[hv_index(address, shift)];
+		/* Nothing is read of a device, perhaps the module's. */
+		if (!hv_is_memory((u64)from))
+			return false;
 		kernel = from[hv_index(address, shift)];
 		if (!(kernel & PRESENT))
 			return false;
@@ -213,6 +216,8 @@ bool hv_space_read(u64 cr3, u64 address, u64 *value)
 	u32 shift;
 
 	for (shift = 39; ; shift -= 9) {
+		if (!hv_is_memory(entry & HV_ADDRESS))
+			return false;
 		entry = kernel_table(entry)[hv_index(address, shift)];
 		if (!(entry & PRESENT))
 			return false;
@@ -222,7 +227,7 @@ bool hv_space_read(u64 cr3, u64 address, u64 *value)
 	address &= (1ULL << shift) - 1;
 	entry &= HV_ADDRESS & ~((1ULL << shift) - 1);
 	/* The last bytes of a page: a kernel's stack pointer is a multiple of 8. */
-	if (address & 7)
+	if (address & 7 || !hv_is_memory(entry))
 		return false;
 	*value = *(u64 *)hv_guest_memory(entry + address);
 	return true;

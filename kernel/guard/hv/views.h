@@ -17,8 +17,8 @@
  * kernel's like any other, since the kernel could copy it, too. The first fetch elsewhere leads
  * back to K.
  *
- * register.c steps a registration; nested.c has the nested page tables, space.c M's page tables.
- * They call no file of this list that is before them.
+ * register.c steps a registration; privilege/ has the privileges other than memory; nested.c has the
+ * nested page tables, space.c M's page tables. They call no file of this list that is before them.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -29,6 +29,8 @@
 #ifndef __ASSEMBLER__
 
 #include <linux/types.h>
+
+#include "guard/hv/privilege/privilege.h"
 
 #define HV_NOWHERE	(~0ULL)
 /* In a fixup: it sets no register. */
@@ -51,7 +53,7 @@
  * @exit:	the same
  * @words:	@text_pages physical addresses; @data_count struct hv_page; @private_count physical
  *		addresses; @entry_count offsets into the text, sorted; @bug_count offsets, sorted;
- *		@fixup_count struct hv_fixup, sorted by @from
+ *		@fixup_count struct hv_fixup, sorted by @from; @privilege_count struct hv_privilege
  */
 struct hv_registration {
 	u64 text;
@@ -61,6 +63,8 @@ struct hv_registration {
 	u32 entry_count;
 	u32 bug_count;
 	u32 fixup_count;
+	u32 privilege_count;
+	u32 reserved;
 	u64 init;
 	u64 exit;
 	u64 words[];
@@ -86,7 +90,8 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
 	       registration->data_count * sizeof(struct hv_page) +
 	       registration->private_count * sizeof(u64) +
 	       ((u64)registration->entry_count + registration->bug_count) * sizeof(u64) +
-	       registration->fixup_count * sizeof(struct hv_fixup);
+	       registration->fixup_count * sizeof(struct hv_fixup) +
+	       registration->privilege_count * sizeof(struct hv_privilege);
 }
 
 #include "guard/hv/border/border.h"
@@ -108,6 +113,9 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
  * @view:	M's nested page table
  * @lowered_view: L's
  * @leaving:	CPUs that may still use what is to be given back
+ * @privileges:	what it has besides memory
+ * @privilege_mask: their kinds
+ * @iopm:	M's I/O permission map, if it has ports; @msrpm: that of MSRs
  */
 struct hv_guarded {
 	bool used;
@@ -125,6 +133,11 @@ struct hv_guarded {
 	u64 view;
 	u64 lowered_view;
 	u64 leaving;
+	struct hv_privilege *privileges;
+	u32 privilege_count;
+	u32 privilege_mask;
+	u8 *iopm;
+	u8 *msrpm;
 };
 
 /* All that register.c, nested.c and space.c change. */
@@ -173,6 +186,14 @@ s64 hv_register_call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c);
 /* An event of a registration that a crossing has caused. */
 void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 event);
 extern struct border_activation hv_activations[HV_ACTIVATIONS];
+
+/* The module that runs on this CPU; NULL in K. */
+static inline const struct hv_guarded *hv_current(const struct hv_cpu *cpu)
+{
+	if (cpu->border.view == VIEW_K)
+		return NULL;
+	return &hv_guarded[word_registration(hv_activations[cpu->border.activation].word)];
+}
 
 static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 				   struct hv_guarded *guarded)
