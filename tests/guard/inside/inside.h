@@ -90,6 +90,7 @@ bool outside_device_command(const struct inside *inside, const char *word, u64 a
 void outside_register(const struct inside *inside);
 u64 *outside_private(void);
 u64 outside_deeper(u64 depth);
+const void *outside_after_entry(const void *function);
 
 /* outside_code.S: */
 u64 outside_jump(const void *to, const u64 *from);

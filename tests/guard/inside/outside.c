@@ -229,7 +229,7 @@ static u64 plain(u64 argument)
 u64 (*outside_target)(const u64 *from);
 
 /* The second instruction of a function, after the NOP that is for ftrace. */
-static const void *after_entry(const void *function)
+const void *outside_after_entry(const void *function)
 {
 	const u8 *code = function;
 
@@ -471,9 +471,9 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 	if (!strcmp(word, "middle"))
 		return outside_jump(inside->middle, private);
 	if (!strcmp(word, "behind-entry"))
-		return outside_jump(after_entry(inside->read), private);
+		return outside_jump(outside_after_entry(inside->read), private);
 	if (!strcmp(word, "fault-behind-entry"))
-		return outside_jump(after_entry(inside->fix_up), (void *)0xffffffffff000000);
+		return outside_jump(outside_after_entry(inside->fix_up), (void *)0xffffffffff000000);
 	if (!strcmp(word, "return-into"))
 		return outside_return_into(inside->middle, private);
 	if (!strcmp(word, "call-from"))

@@ -318,7 +318,6 @@ static u64 in_any(u64 port, u64 size)
 	return size == 1 ? inb(port) : size == 2 ? inw(port) : inl(port);
 }
 
-/* The upper half of RCX is whatever the caller has there. */
 static u64 read_msr(u64 rcx)
 {
 	u32 low, high;
@@ -346,13 +345,13 @@ static s64 monitor_call(u64 number)
 
 static u64 random(const struct inside *inside)
 {
-	u64 numbers[2][4] = {}, i, j;
+	u64 numbers[8] = {}, i, j;
 
-	inside->random(numbers[0]);
-	inside->random(numbers[1]);
+	inside->random(numbers);
+	inside->random(numbers + 4);
 	for (i = 0; i < 8; i++)
 		for (j = 0; j <= i; j++)
-			if (!numbers[0][i] || (i != j && numbers[0][i] == numbers[0][j]))
+			if (!numbers[i] || (i != j && numbers[i] == numbers[j]))
 				return 0;
 	return 1;
 }
@@ -509,6 +508,9 @@ static bool inside_command(const struct inside *inside, const char *word, u64 a,
 		inside->write_memory(bar_of(a) + b, c);
 	else if (!strcmp(word, "l-read"))
 		*result = outside_jump(inside->middle, (void __force *)(bar_of(a) + b));
+	else if (!strcmp(word, "l-write"))
+		*result = outside_jump(outside_after_entry(inside->write_memory),
+				       (void __force *)(bar_of(a) + b));
 	else if (!strcmp(word, "m-in-string"))
 		inside->in_string(a, (u32 *)result, 2);
 	else if (!strcmp(word, "m-factorial"))

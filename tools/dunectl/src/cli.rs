@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dune_machine::{options, MachineType, Series};
+use dune_machine::{options, Device, MachineType, Series};
 
 /// Run unmodified Linux programs in Dune mode
 ///
@@ -285,6 +285,10 @@ pub struct MachineOptions {
     /// A CPU feature to add (la57), to remove (-pdpe1gb) or to set (phys-bits=52); repeatable
     #[arg(long = "cpu-feature", value_name = "FEATURE", allow_hyphen_values = true)]
     pub cpu_features: Vec<String>,
+
+    /// A device for tests, in the svm machine (repeatable)
+    #[arg(long = "device", value_name = "DEVICE", value_parser = options::device())]
+    pub devices: Vec<&'static Device>,
 
     /// Do not load the project's modules
     #[arg(long)]
