@@ -330,6 +330,11 @@ pub enum GuardCommand {
     /// guard. The result is TOML.
     #[command(after_help = DESCRIBE_NOTES)]
     Describe(Describe),
+    /// Report what the privileges of a file are on this computer: BARs, ports, registers
+    ///
+    /// The file has entries [[privilege]], as a binding does; docs/guard-privileges.md has the
+    /// form. This needs neither root nor the guard.
+    Privileges(PrivilegesOptions),
     /// Write metadata in the form that the guard reads, for tests
     #[command(hide = true)]
     Encode(Encode),
@@ -377,6 +382,17 @@ pub struct Encode {
     pub metadata: PathBuf,
 
     /// Write to FILE [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct PrivilegesOptions {
+    /// The file
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+
+    /// Write the guard's own list to FILE instead
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
