@@ -82,7 +82,7 @@ bool hv_call(struct hv_cpu *cpu)
 		break;
 	case HV_CALL_SEAL:
 		hv_memory_hide(cpu);
-		hv_io_watch(cpu);
+		hv_ports_seal(cpu);
 		break;
 	case HV_CALL_COUNT:
 	case HV_CALL_CROSSINGS:
@@ -99,6 +99,11 @@ bool hv_call(struct hv_cpu *cpu)
 	case HV_CALL_THAW:
 	case HV_CALL_STATE:
 		result = hv_register_call(cpu, number, reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX));
+		break;
+	case HV_CALL_RANDOM:
+	case HV_CALL_COUNTER:
+		hv_log(cpu, HV_LOG_CALL, number);
+		result = -EPERM;
 		break;
 	default:
 		result = -ENOSYS;

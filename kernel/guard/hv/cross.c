@@ -194,6 +194,9 @@ static void carry_out_in(struct hv_cpu *cpu, struct hv_guarded *guarded, struct 
 		case ACT_FIXUP:
 			fix_up(cpu, guarded, argument, kernels);
 			break;
+		case ACT_RAISE:
+			hv_privileges_raise(cpu, guarded, argument);
+			break;
 		case ACT_ENTER_M:
 			enter_m(cpu, guarded, &hv_activations[argument]);
 			break;
@@ -364,6 +367,9 @@ static void carry_out_out(struct hv_cpu *cpu, struct hv_guarded *guarded, struct
 		case ACT_FLUSH_K:
 			hv_vmcb_of_k(cpu)->control.tlb_ctl = hv_config.flush_tag;
 			break;
+		case ACT_LOWER:
+			hv_privileges_lower(cpu, guarded, argument);
+			break;
 		case ACT_SAVE:
 			save(cpu, argument, crossing);
 			break;
@@ -400,13 +406,20 @@ static bool is_done(struct hv_cpu *cpu, u32 code, bool is_inside)
 		if (control->exit_info_1)
 			return false;
 		hv_msr_read(cpu);
-		if (!control->event_inj)
-			return true;
-		control->event_inj = 0;
-		return false;
+		break;
+	case SVM_EXIT_IOIO:
+		hv_io(cpu);
+		break;
+	case SVM_EXIT_VMMCALL:
+		return is_inside && hv_monitor_call(cpu);
 	default:
 		return false;
 	}
+	/* The kernel handles what they raise. */
+	if (!control->event_inj)
+		return true;
+	control->event_inj = 0;
+	return false;
 }
 
 void hv_cross_exit(struct hv_cpu *cpu, u32 code)

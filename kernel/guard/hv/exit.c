@@ -66,7 +66,8 @@ u64 hv_start_cpu(struct hv_cpu *cpu)
 	for (i = 0; i < VECTORS; i++)
 		set_gate(i, i == X86_TRAP_GP ? hv_gp : hv_fatal);
 	load_tables();
-	hv_msr_init();
+	if (!hv_config.step_cr3)
+		hv_msr_init();
 	cpu->vmcb = hv_vmcb_of_k(cpu);
 	cpu->number = ((u64)cpu - hv_config.cpu_areas) / HV_CPU_SIZE;
 	hv_register_start(cpu);

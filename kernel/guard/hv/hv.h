@@ -63,6 +63,9 @@
 #define HV_CALL_THAW		9
 #define HV_CALL_STATE		10	/* RBX returns enum registration_state, or -1: unused */
 #define HV_CALL_CROSSINGS	11	/* RBX: CPU, RCX: enum hv_crossing; RBX: the number */
+/* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
+#define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
+#define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */
 
 #ifndef __ASSEMBLER__
 
@@ -83,7 +86,7 @@ enum hv_count {
 	HV_COUNT_MEMORY,	/* a nested page fault */
 	HV_COUNT_STEP,		/* the end of an instruction that wrote to the guard's memory */
 	HV_COUNT_INIT,
-	HV_COUNT_PORT,		/* of sleep or reset; once sealed */
+	HV_COUNT_PORT,		/* of sleep or reset, once sealed; or a module's, or PCI's */
 	HV_COUNTS,
 };
 
@@ -92,7 +95,9 @@ enum hv_log_kind {
 	HV_LOG_MSR_READ,	/* refused; the value is the MSR */
 	HV_LOG_MSR_WRITE,	/* refused; the value is the MSR */
 	HV_LOG_SVM,		/* refused; the value is the exit code */
-	/* To the guard's or a guarded module's memory, dropped; the value is the address. */
+	/*
+	 * To the guard's memory, or a module's memory or device, dropped; the value is the address.
+	 */
 	HV_LOG_WRITE,
 	/*
 	 * Refused: nothing is there, or a page table is in the guard's memory; the value is the
@@ -104,6 +109,8 @@ enum hv_log_kind {
 	HV_LOG_PORT,		/* refused, or SLP_EN was cleared; the value is the port */
 	HV_LOG_ENTER,		/* a guarded module was entered at no entry; the value is RIP */
 	HV_LOG_EXIT,		/* it was left, and not by a call or return; the value is RIP */
+	/* A write to configuration space was refused; the value is that of port CF8h. */
+	HV_LOG_PCI,
 };
 
 /*
@@ -212,7 +219,7 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @cpus:	how many struct hv_cpu there are
  * @cpu_areas:	the first CPU's pages
  * @msrpm:	the MSR permission map, two pages; hv_msr_init() completes it
- * @iopm:	the I/O permission map: the ports that exit once sealed
+ * @iopm:	the I/O permission map of K: zeros
  * @sleep:	the ports with SLP_TYP and SLP_EN, and the SLP_TYP of off (S5); a @port is 0 if the
  *		computer has fewer
  * @memory:	physical address of the block
@@ -226,6 +233,10 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @step_cr3:	the same, but for the block: there it leads to @sink, and is writable. A CPU has it
  *		only while it @steps, so that no other CPU's TLB gets such an entry; made here
  * @sink:	the page to which dropped writes go
+ * @low_memory:	memory ends there below 4 GB,
+ * @high_memory: and there above that, or at 4 GB
+ * @ecam:	the window of PCI's configuration space; @ecam_size: 0 if there is none
+ * @seed:	random, and cleared here
  */
 struct hv_config {
 	u64 block;
@@ -254,6 +265,11 @@ struct hv_config {
 	u64 nested_cr3;
 	u64 step_cr3;
 	u64 *sink;
+	u64 low_memory;
+	u64 high_memory;
+	u64 ecam;
+	u64 ecam_size;
+	u64 seed[4];
 };
 
 /**
@@ -278,6 +294,8 @@ struct hv_header {
 #define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
 #define HV_NPT_LARGE	BIT_ULL(7)
 #define HV_NPT_NO_EXECUTE	BIT_ULL(63)
+/* A bit that the processor ignores: the table belongs to another view, or to all. */
+#define HV_NPT_SHARED	BIT_ULL(9)
 
 /* A physical address in an entry of any page table. */
 #define HV_ADDRESS	0x000ffffffffff000ULL
@@ -321,6 +339,13 @@ static inline void *hv_pointer(u64 physical)
 	return (void *)(physical - hv_config.memory + hv_config.block);
 }
 
+/* Not a device: what the guest's page tables and stacks are in. */
+static inline bool hv_is_memory(u64 physical)
+{
+	return physical < hv_config.low_memory ||
+	       (physical >= 1ULL << 32 && physical < hv_config.high_memory);
+}
+
 /* All other memory, which the image has at its physical address. */
 static inline void *hv_guest_memory(u64 physical)
 {
@@ -356,9 +381,12 @@ bool hv_log_read(u64 *index, u64 *time, u64 *cpu_and_kind, u64 *value);
 void hv_msr_init(void);
 void hv_msr_read(struct hv_cpu *cpu);
 void hv_msr_write(struct hv_cpu *cpu);
+/* Whether the guest may write it without an exit. */
+bool hv_msr_is_allowed(u32 msr);
+/* Whether reads and writes exit, by a permission map. @msr is in its ranges. */
+void hv_msr_set_map(u8 *map, u32 msr, bool read_exits, bool write_exits);
 
 /* io.c */
-void hv_io_watch(struct hv_cpu *cpu);
 void hv_io(struct hv_cpu *cpu);
 
 /* call.c */

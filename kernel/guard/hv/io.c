@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ports by which the computer sleeps, is switched off or reset. They exit once the guard is
- * sealed, and no other port does. Sleep would leave memory as it is and take the guard away from
- * each CPU, so it is the only access that is not carried out as it is.
+ * Ports that exit, in K and in M. Those by which the computer sleeps, is switched off or reset do
+ * once the guard is sealed: sleep would leave memory as it is and take the guard away from each
+ * CPU, so it is not carried out. Those of a module (privilege/ports.c) read as ones and ignore
+ * writes outside of the module, byte by byte. Those of PCI's configuration space exit from the
+ * first time on that a function is locked (privilege/pci.c).
  */
 #include <linux/types.h>
 #include <asm/svm.h>
 #include <asm/trapnr.h>
 
-#include "guard/hv/hv.h"
+#include "guard/hv/lock.h"
+#include "guard/hv/port.h"
+#include "guard/hv/views.h"
 
 /* Of the byte with SLP_TYP and SLP_EN (ACPI 6.5, 4.8.3.2.1 and 4.8.3.7). */
 #define SLEEP_ENABLE	BIT(5)
 #define SLEEP_TYPE(b)	((b) >> 2 & 7)
 
-static void watch(struct vmcb_control_area *control)
-{
-	control->intercepts[INTERCEPT_IOIO_PROT / 32] |= BIT(INTERCEPT_IOIO_PROT % 32);
-	control->clean = 0;
-}
-
-/* HV_CALL_SEAL, on each CPU. A guarded module that accesses these ports gets #GP (cross.c). */
-void hv_io_watch(struct hv_cpu *cpu)
-{
-	watch(&hv_vmcb_of_k(cpu)->control);
-	watch(&hv_vmcb_of_m(cpu)->control);
-}
+#define PCI_ADDRESS	0xcf8
+#define PCI_DATA	0xcfc
+#define PCI_END		0xd00
+#define PCI_ENABLE	BIT(31)
 
 /* Returns what is written to a port instead of @byte. */
 static u8 allowed_byte(u32 port, u8 byte)
@@ -61,47 +57,79 @@ static bool is_watched(u32 port)
 	return hv_config.iopm[port / 8] & 1 << port % 8;
 }
 
-static u32 in(u16 port, u32 size)
+/* A bit for each byte of an access to a port that is a module's, but not the current one's. */
+static u32 taken_bytes(const struct hv_cpu *cpu, u32 port, u32 size)
 {
-	u32 value = 0;
+	u32 i, taken = 0;
 
-	if (size == 1)
-		asm volatile("inb %w1, %b0" : "+a" (value) : "d" (port));
-	else if (size == 2)
-		asm volatile("inw %w1, %w0" : "+a" (value) : "d" (port));
-	else
-		asm volatile("inl %w1, %0" : "=a" (value) : "d" (port));
+	for (i = 0; i < size; i++)
+		if (hv_is_taken(cpu, HV_PRIVILEGE_PORTS, port + i))
+			taken |= 1 << i;
+	return taken;
+}
+
+static u32 read_port(struct hv_cpu *cpu, u32 port, u32 size)
+{
+	u32 i, value = 0, taken = taken_bytes(cpu, port, size);
+
+	if (!taken)
+		return hv_in(port, size);
+	hv_log(cpu, HV_LOG_PORT, port);
+	for (i = 0; i < size; i++)
+		value |= (taken >> i & 1 ? 0xff : hv_in(port + i, 1)) << 8 * i;
 	return value;
 }
 
-static void out(u16 port, u32 size, u32 value)
+static void write_port(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
 {
-	if (size == 1)
-		asm volatile("outb %b0, %w1" : : "a" (value), "d" (port));
-	else if (size == 2)
-		asm volatile("outw %w0, %w1" : : "a" (value), "d" (port));
-	else
-		asm volatile("outl %0, %w1" : : "a" (value), "d" (port));
-}
-
-static void write_port(struct hv_cpu *cpu, u16 port, u32 size, u32 value)
-{
+	u32 i, at, byte, was = value, taken = taken_bytes(cpu, port, size);
 	bool off = false;
-	u32 i, at, byte, was = value;
 
 	for (i = 0; i < size; i++) {
 		at = port + i;
-		if (!is_watched(at))
+		if (!is_watched(at) || taken >> i & 1)
 			continue;
 		byte = allowed_byte(at, value >> 8 * i);
 		value = (value & ~(0xffu << 8 * i)) | byte << 8 * i;
 		off |= ends(at, byte);
 	}
-	if (value != was)
+	if (value != was || taken)
 		hv_log(cpu, HV_LOG_PORT, port);
 	if (off)
 		hv_before_reset();
-	out(port, size, value);
+	if (!taken)
+		hv_out(port, size, value);
+	for (i = 0; i < size && taken; i++)
+		if (!(taken >> i & 1))
+			hv_out(port + i, 1, value >> 8 * i);
+}
+
+/*
+ * A write that has a part of port CFCh. The processor divides it where it crosses a multiple of 4;
+ * so only four bytes at CF8h itself select a register.
+ */
+static void write_pci(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
+{
+	u32 before = port < PCI_DATA ? PCI_DATA - port : 0;
+	u32 after = port + size > PCI_END ? port + size - PCI_END : 0, i;
+
+	for (i = 0; i < before; i++)
+		write_port(cpu, port + i, 1, value >> 8 * i & 0xff);
+	hv_pci_write(cpu, port + before - PCI_DATA, size - before - after, value >> 8 * before);
+	for (i = size - after; i < size; i++)
+		write_port(cpu, port + i, 1, value >> 8 * i & 0xff);
+}
+
+static void write_any(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
+{
+	/* The second byte is not the port of reset here. */
+	if (port == PCI_ADDRESS && size == 4)
+		hv_out(port, size, value);
+	else if (port + size > PCI_DATA && port < PCI_END && hv_pci_is_locked() &&
+		 hv_in(PCI_ADDRESS, 4) & PCI_ENABLE)
+		write_pci(cpu, port, size, value);
+	else
+		write_port(cpu, port, size, value);
 }
 
 /* EXITINFO1 describes the instruction, and EXITINFO2 is the RIP after it (APM 15.10.2). */
@@ -119,13 +147,16 @@ void hv_io(struct hv_cpu *cpu)
 		hv_inject(cpu, X86_TRAP_GP, true);
 		return;
 	}
+	/* Also for the two accesses to configuration space of the guard's own. */
+	hv_lock(&hv_views_lock);
 	if (info & SVM_IOIO_TYPE_MASK) {
-		value = in(port, size);
+		value = read_port(cpu, port, size);
 		if (size < 4)
 			value |= vmcb->save.rax & (~0ULL << 8 * size);
 		vmcb->save.rax = value;
 	} else {
-		write_port(cpu, port, size, vmcb->save.rax);
+		write_any(cpu, port, size, vmcb->save.rax);
 	}
+	hv_unlock(&hv_views_lock);
 	hv_skip_to(cpu, vmcb->control.exit_info_2);
 }

@@ -58,6 +58,15 @@ void hv_memory_hide(struct hv_cpu *cpu)
 	flush(cpu);
 }
 
+/* The contents of the sink: what the guest reads there before it writes. */
+static void fill_sink(u64 word)
+{
+	int i;
+
+	for (i = 0; i < PAGE_WORDS; i++)
+		__atomic_store_n(&hv_config.sink[i], word, __ATOMIC_RELAXED);
+}
+
 /*
  * The step ends with the instruction, by #DB, or with whatever keeps the instruction from ending:
  * all exceptions exit, and so do NMIs, interrupts (if it sets IF) and INT n (which clears TF).
@@ -86,12 +95,11 @@ static void step_end(struct hv_cpu *cpu)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);
 	u64 debugctl;
-	int i;
 
-	for (i = 0; i < PAGE_WORDS; i++)
-		__atomic_store_n(&hv_config.sink[i], 0, __ATOMIC_RELAXED);
+	fill_sink(0);
 	cpu->steps = false;
-	vmcb->control.nested_cr3 = hv_config.nested_cr3;
+	vmcb->control.nested_cr3 = cpu->lowered ? cpu->lowered->lowered_view :
+						  hv_config.nested_cr3;
 	vmcb->save.rflags &= ~(X86_EFLAGS_TF | X86_EFLAGS_IF);
 	vmcb->save.rflags |= cpu->step_flags;
 	vmcb->control.intercepts[INTERCEPT_EXCEPTION] = 0;
@@ -153,9 +161,13 @@ void hv_memory_fault(struct hv_cpu *cpu)
 	cpu->counts[HV_COUNT_MEMORY]++;
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
-	if ((hv_is_guards(address) || hv_nested_hides(address)) && !cpu->lowered &&
+	if ((hv_is_guards(address) || hv_nested_hides(address)) &&
 	    control->exit_info_1 & SVM_NPF_WRITE && !(control->exit_info_1 & SVM_NPF_TABLE)) {
 		hv_log(cpu, HV_LOG_WRITE, address);
+		hv_lock(&hv_views_lock);
+		if (hv_privilege_taken(HV_PRIVILEGE_MMIO, address, 1, NULL))
+			fill_sink(~0ULL);
+		hv_unlock(&hv_views_lock);
 		step_begin(cpu);
 		return;
 	}

@@ -3,14 +3,16 @@
  * MSRs. Reads are the guest's own business, and so are writes of the registers in allowed[], which
  * cause no exit. Any other write comes here. Until the seal it is carried out; from then on it
  * raises #GP, because such registers can lay other memory over the guard's, or change how the
- * processor executes it. The registers by which SVM is turned on and off are never the guest's.
+ * processor executes it. The registers by which SVM is turned on and off are never the guest's, and
+ * a module's own (privilege/msr.c) read as 0 and ignore writes outside of the module.
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
 #include <asm/svm.h>
 #include <asm/trapnr.h>
 
-#include "guard/hv/hv.h"
+#include "guard/hv/lock.h"
+#include "guard/hv/views.h"
 #include "x86/registers.h"
 
 /* Older headers lack these bits of HWCR: no boost; CPUID faults in ring 3. */
@@ -84,18 +86,47 @@ static u32 map_bit(u32 msr, bool is_write)
 	return msr >= 0xc0000000 ? bit + 0x800 * 8 : bit;
 }
 
-/* The loader has set the bits of all writes, and cleared those of all reads. */
+static void set_map_bit(u8 *map, u32 bit, bool exits)
+{
+	map[bit / 8] = (map[bit / 8] & ~(1 << bit % 8)) | exits << bit % 8;
+}
+
+void hv_msr_set_map(u8 *map, u32 msr, bool read_exits, bool write_exits)
+{
+	set_map_bit(map, map_bit(msr, false), read_exits);
+	set_map_bit(map, map_bit(msr, true), write_exits);
+}
+
+bool hv_msr_is_allowed(u32 msr)
+{
+	u32 i;
+
+	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++)
+		if (msr >= allowed[i].first && msr <= allowed[i].last)
+			return true;
+	return false;
+}
+
+/* For the first CPU. The loader has set the bits of all writes, and cleared those of all reads. */
 void hv_msr_init(void)
 {
-	u32 i, msr, bit = map_bit(MSR_VM_HSAVE_PA, false);
+	u32 i, msr;
 
-	hv_config.msrpm[bit / 8] |= 1 << bit % 8;
-	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++) {
-		for (msr = allowed[i].first; msr <= allowed[i].last; msr++) {
-			bit = map_bit(msr, true);
-			hv_config.msrpm[bit / 8] &= ~(1 << bit % 8);
-		}
-	}
+	set_map_bit(hv_config.msrpm, map_bit(MSR_VM_HSAVE_PA, false), true);
+	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++)
+		for (msr = allowed[i].first; msr <= allowed[i].last; msr++)
+			set_map_bit(hv_config.msrpm, map_bit(msr, true), false);
+}
+
+/* Whether it belongs to a module, and not to the one that runs on this CPU. */
+static bool is_taken(const struct hv_cpu *cpu, u32 msr)
+{
+	bool taken;
+
+	hv_lock(&hv_views_lock);
+	taken = hv_is_taken(cpu, HV_PRIVILEGE_MSR, msr);
+	hv_unlock(&hv_views_lock);
+	return taken;
 }
 
 static void refuse(struct hv_cpu *cpu, enum hv_log_kind kind, u32 msr)
@@ -166,6 +197,11 @@ void hv_msr_write(struct hv_cpu *cpu)
 		done = false;
 		break;
 	default:
+		if (is_taken(cpu, msr)) {
+			hv_log(cpu, HV_LOG_MSR_WRITE, msr);
+			done = true;
+			break;
+		}
 		done = write_other(msr, value);
 	}
 	if (done)
@@ -180,8 +216,10 @@ void hv_msr_read(struct hv_cpu *cpu)
 	u64 value = 0;
 
 	cpu->counts[HV_COUNT_MSR_READ]++;
+	if (is_taken(cpu, msr)) {
+		hv_log(cpu, HV_LOG_MSR_READ, msr);
 	/* The guest has no host save area. */
-	if (msr != MSR_VM_HSAVE_PA && !hv_rdmsr(msr, &value)) {
+	} else if (msr != MSR_VM_HSAVE_PA && !hv_rdmsr(msr, &value)) {
 		refuse(cpu, HV_LOG_MSR_READ, msr);
 		return;
 	}

@@ -82,6 +82,11 @@ u64 hv_nested_look(u64 address)
 	return entry;
 }
 
+bool hv_nested_hides(u64 address)
+{
+	return (hv_nested_look(address) & HV_NPT_WRITE & ~BIT_ULL(6)) == HV_NPT_READ;
+}
+
 u64 hv_nested_hidden[64];
 
 void hv_nested_hide(u64 frame)

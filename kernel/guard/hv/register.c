@@ -68,8 +68,8 @@ static void freeze(struct hv_guarded *guarded)
 		for (word = 0; word < WORDS; word++)
 			to[word] = from[word];
 		shadow = shadow_entry(guarded, i);
-		set_others(guarded, guarded->texts[i], shadow | HV_NPT_NO_EXECUTE,
-			   shadow | HV_NPT_NO_EXECUTE);
+		/* L makes the single step, too. */
+		set_others(guarded, guarded->texts[i], shadow | HV_NPT_NO_EXECUTE, shadow);
 		*hv_nested_entry(guarded->view, guarded->texts[i], 12) =
 			shadow | HV_NPT_NO_EXECUTE;
 		*hv_nested_entry(guarded->lowered_view, guarded->texts[i], 12) = shadow;
@@ -199,6 +199,7 @@ static void act(struct hv_cpu *cpu, struct hv_guarded *guarded, u32 kind)
 		break;
 	case ACT_THAW:
 		thaw(guarded);
+		hv_privileges_deinit(guarded);
 		break;
 	}
 }
@@ -230,7 +231,8 @@ static bool step_kind(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 kind)
 {
 	/* Suspicious activity is counted and logged, and the code continues without privileges. */
 	struct registration_event event = {
-		.kind = kind, .choice = CHOICE_LOG, .privileges = 1, .who = present,
+		.kind = kind, .choice = CHOICE_LOG, .privileges = guarded->privilege_mask,
+		.who = present,
 	};
 
 	return step(cpu, guarded, &event);
@@ -285,7 +287,7 @@ static u64 need(const struct hv_guarded *guarded)
 	 * In each view: the upper levels of the block, and for each change of the large page a
 	 * table of 512 GB, of 1 GB and of 2 MB.
 	 */
-	return views * (3 + 3 * changes) + copy->text_pages +
+	return views * (3 + 3 * changes) + copy->text_pages + hv_privileges_need(guarded, views) +
 	       cpus * (4 + 2 * (2 + (copy->text_pages + copy->data_count) / WORDS));
 }
 
@@ -325,6 +327,8 @@ static bool dissect(struct hv_guarded *guarded)
 	to_addresses(words, copy->entry_count + copy->bug_count, copy->text);
 	module->fixups = guarded->border_fixups;
 	module->fixup_count = copy->fixup_count;
+	guarded->privileges = (struct hv_privilege *)(guarded->fixups + copy->fixup_count);
+	guarded->privilege_count = copy->privilege_count;
 	for (i = 0; i < copy->fixup_count; i++) {
 		guarded->border_fixups[i].from = guarded->fixups[i].from + copy->text;
 		guarded->border_fixups[i].to = guarded->fixups[i].to + copy->text;
@@ -376,7 +380,7 @@ static void hide_block(u64 root)
 
 	for (at = 0; at < hv_config.memory_size; at += LARGE_PAGE)
 		*hv_nested_entry(root, hv_config.memory + at, 21) =
-			hv_config.zero_table | HV_NPT_SHARED | HV_NPT_NO_EXECUTE;
+			hv_config.zero_table | HV_NPT_NO_EXECUTE | HV_NPT_SHARED;
 }
 
 static s64 take_registration(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 at)
@@ -384,7 +388,8 @@ static s64 take_registration(struct hv_cpu *cpu, struct hv_guarded *guarded, u64
 	const struct hv_registration *from = hv_guest_memory(at);
 	u64 size = hv_registration_size(from), i;
 
-	if (size > HV_REGISTRATION_SIZE || !from->text_pages)
+	if (size > HV_REGISTRATION_SIZE || !from->text_pages ||
+	    from->privilege_count > HV_PRIVILEGES)
 		return -EINVAL;
 	guarded->copy = hv_pool_take(copy_pages(from));
 	if (!guarded->copy)
@@ -406,7 +411,7 @@ static s64 take_registration(struct hv_cpu *cpu, struct hv_guarded *guarded, u64
 	guarded->shadows = hv_pool_take(guarded->copy->text_pages);
 	if (!guarded->shadows || !map(cpu, guarded, true))
 		return -ENOMEM;
-	return 0;
+	return hv_privileges_init(guarded);
 }
 
 static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 at)
@@ -524,6 +529,11 @@ static void start_first(void)
 
 	for (i = 0; i < HV_ACTIVATIONS; i++)
 		hv_activations[i].word = ACTIVATION_FIRST;
+	hv_pci_start();
+	hv_mmio_start();
+	hv_ports_start();
+	hv_msr_start();
+	hv_monitor_start();
 	hv_config.step_cr3 = hv_nested_make(0);
 	for (at = 0; at < hv_config.memory_size; at += LARGE_PAGE)
 		*hv_nested_entry(hv_config.step_cr3, hv_config.memory + at, 21) =

@@ -191,6 +191,9 @@ bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
 
 	for (shift = 39; shift >= 12; shift -= 9) {
 		entry = &table[hv_index(address, shift)];
+		/* Nothing is read of a device, perhaps the module's. */
+		if (!hv_is_memory((u64)from))
+			return false;
 		kernel = from[hv_index(address, shift)];
 		if (!(kernel & PRESENT))
 			return false;

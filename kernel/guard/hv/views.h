@@ -17,8 +17,9 @@
  * kernel's like any other, since the kernel could copy it, too. The first fetch elsewhere leads
  * back to K.
  *
- * register.c steps a registration; nested.c has the nested page tables, space.c M's page tables.
- * Calls go down: cross.c, register.c, then nested.c and space.c.
+ * register.c steps a registration; privilege/ has the privileges other than memory; nested.c has the
+ * nested page tables, space.c M's page tables. Calls go down: cross.c, register.c, privilege/, then
+ * nested.c and space.c.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -31,11 +32,7 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
-/*
- * In an entry of a nested page table, a bit that the processor ignores: the table below belongs to
- * somebody else, and hv_nested_free() leaves it.
- */
-#define HV_NPT_SHARED	BIT_ULL(9)
+#include "guard/hv/privilege/privilege.h"
 
 #define HV_NOWHERE	(~0ULL)
 /* In a fixup: it sets no register. */
@@ -58,7 +55,7 @@
  * @exit:	the same
  * @words:	@text_pages physical addresses; @data_count struct hv_page; @private_count physical
  *		addresses; @entry_count offsets into the text, sorted; @bug_count offsets, sorted;
- *		@fixup_count struct hv_fixup, sorted by @from
+ *		@fixup_count struct hv_fixup, sorted by @from; @privilege_count struct hv_privilege
  */
 struct hv_registration {
 	u64 text;
@@ -68,6 +65,8 @@ struct hv_registration {
 	u32 entry_count;
 	u32 bug_count;
 	u32 fixup_count;
+	u32 privilege_count;
+	u32 reserved;
 	u64 init;
 	u64 exit;
 	u64 words[];
@@ -93,7 +92,8 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
 	       registration->data_count * sizeof(struct hv_page) +
 	       registration->private_count * sizeof(u64) +
 	       ((u64)registration->entry_count + registration->bug_count) * sizeof(u64) +
-	       registration->fixup_count * sizeof(struct hv_fixup);
+	       registration->fixup_count * sizeof(struct hv_fixup) +
+	       registration->privilege_count * sizeof(struct hv_privilege);
 }
 
 #include "guard/hv/border/border.h"
@@ -116,6 +116,9 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
  * @view:	M's nested page table
  * @lowered_view: L's
  * @leaving:	CPUs that may still use what is to be given back
+ * @privileges:	what it has besides memory
+ * @privilege_mask: their kinds
+ * @iopm:	M's I/O permission map, if it has ports; @msrpm: that of MSRs
  */
 struct hv_guarded {
 	bool used;
@@ -133,6 +136,11 @@ struct hv_guarded {
 	u64 view;
 	u64 lowered_view;
 	u64 leaving;
+	struct hv_privilege *privileges;
+	u32 privilege_count;
+	u32 privilege_mask;
+	u8 *iopm;
+	u8 *msrpm;
 };
 
 /* All that register.c, nested.c and space.c change. */
@@ -152,14 +160,16 @@ void hv_nested_free(u64 root);
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift);
 /* Returns the entry that K has for a page. */
 u64 hv_nested_look(u64 address);
+/* Whether the kernel cannot write a page, nor read its contents. */
+bool hv_nested_hides(u64 address);
 /*
- * Frames outside of the block that read as zeros are hidden as well: hv_nested_hide() is called for
- * each before an entry hides it, and hv_nested_hide_none() when all are plain again.
+ * hv_nested_hide() is called for each private frame before an entry hides it, and
+ * hv_nested_hide_none() when all are plain again.
  */
 void hv_nested_hide(u64 frame);
 void hv_nested_hide_none(void);
 /*
- * A bit for each hash of a hidden frame. A walk of the guest's page table asks five times, and
+ * A bit for each hash of a private frame. A walk of the guest's page table asks five times, and
  * looks at K's entry only if the bit is set.
  */
 extern u64 hv_nested_hidden[64];
@@ -169,12 +179,12 @@ static inline u32 hv_nested_hash(u64 address)
 	return (address >> 12 ^ address >> 24) & 0xfff;
 }
 
-static inline bool hv_nested_hides(u64 address)
+static inline bool hv_nested_is_private(u64 address)
 {
 	u32 hash = hv_nested_hash(address);
 
 	return __atomic_load_n(&hv_nested_hidden[hash / 64], __ATOMIC_ACQUIRE) >> hash % 64 & 1 &&
-	       hv_nested_look(address) == (hv_config.zero_entry | HV_NPT_NO_EXECUTE);
+	       hv_nested_hides(address);
 }
 
 /* space.c */
@@ -203,6 +213,14 @@ s64 hv_register_call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c);
 /* An event of a registration that a crossing has caused. */
 void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 event);
 extern struct border_activation hv_activations[HV_ACTIVATIONS];
+
+/* The module that runs on this CPU; NULL in K. */
+static inline const struct hv_guarded *hv_current(const struct hv_cpu *cpu)
+{
+	if (cpu->border.view == VIEW_K)
+		return NULL;
+	return &hv_guarded[word_registration(hv_activations[cpu->border.activation].word)];
+}
 
 static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 				   struct hv_guarded *guarded)

@@ -2,7 +2,7 @@
 /*
  * The guest's memory by linear addresses: its page table, walked by software. Another CPU may
  * change that meanwhile, and the guest may have made it of anything. So no entry is followed to the
- * guard's memory, to what is hidden from the guest, or to where no memory is.
+ * guard's memory, to what is hidden from the guest, or to a device.
  */
 #include <linux/types.h>
 
@@ -16,7 +16,7 @@
 
 static bool read(u64 physical, u64 *value)
 {
-	if (physical >= hv_config.end || hv_is_guards(physical) || hv_nested_hides(physical))
+	if (!hv_is_memory(physical) || hv_is_guards(physical) || hv_nested_is_private(physical))
 		return false;
 	*value = *(u64 *)hv_guest_memory(physical);
 	return true;

@@ -223,6 +223,44 @@ static u64 choose_window(void)
 	return half | (get_random_u64() & (half - 1) & PAGE_MASK);
 }
 
+/* Where memory ends below 4 GB and above: no device is in between. */
+static void find_memory(struct hv_config *config)
+{
+	struct resource *resource;
+
+	config->high_memory = 1ULL << 32;
+	acpi_scan_lock_acquire();
+	for (resource = iomem_resource.child; resource; resource = resource->sibling) {
+		if ((resource->flags & IORESOURCE_SYSTEM_RAM) != IORESOURCE_SYSTEM_RAM)
+			continue;
+		if (resource->end < 1ULL << 32)
+			config->low_memory = max_t(u64, config->low_memory, resource->end + 1);
+		else
+			config->high_memory = max_t(u64, config->high_memory, resource->end + 1);
+	}
+	acpi_scan_lock_release();
+}
+
+/* The window of PCI's configuration space, by the firmware's table (MCFG): of segment 0. */
+static void find_ecam(struct hv_config *config)
+{
+	const struct acpi_mcfg_allocation *entry;
+	struct acpi_table_header *mcfg;
+	const void *end;
+
+	if (ACPI_FAILURE(acpi_get_table(ACPI_SIG_MCFG, 0, &mcfg)))
+		return;
+	end = (void *)mcfg + mcfg->length;
+	for (entry = (void *)mcfg + sizeof(struct acpi_table_mcfg); (void *)(entry + 1) <= end;
+	     entry++) {
+		if (entry->pci_segment)
+			continue;
+		config->ecam = entry->address + ((u64)entry->start_bus_number << 20);
+		config->ecam_size = (u64)(entry->end_bus_number - entry->start_bus_number + 1) << 20;
+	}
+	acpi_put_table(mcfg);
+}
+
 static void build(struct builder *builder)
 {
 	struct guard_memory *memory = builder->memory;
@@ -241,6 +279,9 @@ static void build(struct builder *builder)
 	memory->iopm = physical(memory, iopm);
 	config->iopm = iopm;
 	guard_ports_fill(config);
+	find_memory(config);
+	find_ecam(config);
+	get_random_bytes(config->seed, sizeof(config->seed));
 	config->efer = msr_read(MSR_EFER) | EFER_SVME;
 	config->cross = (u64)guard_cross_out;
 	config->memory = memory->physical;

@@ -4,7 +4,6 @@
  * (FADT) has the registers of sleep. Sections are those of ACPI 6.5.
  */
 #include <linux/acpi.h>
-#include <linux/bitops.h>
 
 #include "guard/linux/guard.h"
 
@@ -46,16 +45,12 @@ bool guard_ports_lack_sleep(void)
 	return false;
 }
 
-/* Tells the image, and sets the bits of the permission map (APM 15.10.1), which is zeros. */
+/* Tells the image. */
 void guard_ports_fill(struct hv_config *config)
 {
 	struct sleep_register registers[HV_SLEEP_PORTS];
-	void *iopm = config->iopm;
 	int i;
 
-	__set_bit(HV_PORT_RESET, iopm);
-	__set_bit(HV_PORT_CONTROL, iopm);
-	__set_bit(HV_PORT_KEYBOARD, iopm);
 	get_registers(registers);
 	for (i = 0; i < HV_SLEEP_PORTS; i++) {
 		if (!registers[i].place->address ||
@@ -63,6 +58,5 @@ void guard_ports_fill(struct hv_config *config)
 			continue;
 		config->sleep[i].port = registers[i].place->address + registers[i].byte;
 		config->sleep[i].off = registers[i].off;
-		__set_bit(config->sleep[i].port, iopm);
 	}
 }

@@ -100,14 +100,15 @@ static void intercept(struct vmcb_control_area *control, unsigned int bit)
 
 /*
  * Only what the guard needs is intercepted: with interrupts, NMIs, exceptions and the control
- * registers Linux has the processor for itself. Ports are the image's matter (hv/io.c).
+ * registers Linux has the processor for itself. No port exits at first (hv/io.c).
  */
 static void fill_control(struct vmcb_control_area *control, const struct guard_memory *memory)
 {
 	static const u8 intercepts[] = {
 		INTERCEPT_VMRUN, INTERCEPT_VMMCALL, INTERCEPT_VMLOAD, INTERCEPT_VMSAVE,
 		INTERCEPT_STGI, INTERCEPT_CLGI, INTERCEPT_SKINIT, INTERCEPT_INVLPGA,
-		INTERCEPT_MSR_PROT, INTERCEPT_INVD, INTERCEPT_SHUTDOWN, INTERCEPT_INIT,
+		INTERCEPT_MSR_PROT, INTERCEPT_IOIO_PROT, INTERCEPT_INVD, INTERCEPT_SHUTDOWN,
+		INTERCEPT_INIT,
 	};
 	int i;
 

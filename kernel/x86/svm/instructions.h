@@ -19,6 +19,7 @@
 
 /* VMCB clean bits (APM 15.15.3). */
 #define SVM_CLEAN_INTERCEPTS	BIT(0)
+#define SVM_CLEAN_MAPS		BIT(1)	/* where the permission maps of ports and MSRs are */
 #define SVM_CLEAN_INTR		BIT(3)	/* int_ctl and the virtual interrupt */
 #define SVM_CLEAN_DEBUG		BIT(6)	/* DR6 and DR7 */
 #define SVM_CLEAN_CR2		BIT(9)

@@ -2,7 +2,8 @@
 /*
  * What the two modules of the tests know of each other. The one inside is guarded: its text may be
  * entered at the functions whose names begin with "enter_", at its init and its exit. A page of
- * memory is its privilege: the other module, which plays the kernel, has given it away.
+ * memory is its privilege: the other module, which plays the kernel, has given it away. Devices,
+ * ports, an MSR and the guard's services may be privileges, too.
  */
 #ifndef INSIDE_H
 #define INSIDE_H
@@ -38,6 +39,19 @@ struct inside {
 	void (*start)(void);
 	u64 (*runs)(void);
 	void (*stop)(void);
+	/* inside_devices.c: addresses, ports and numbers are the kernel's choice. */
+	u64 (*read_memory)(const void __iomem *at);
+	void (*write_memory)(void __iomem *at, u64 value);
+	u64 (*in)(u64 port, u64 size);
+	void (*out)(u64 port, u64 size, u64 value);
+	void (*in_string)(u64 port, u32 *to, unsigned long count);
+	u64 (*read_msr)(u64 msr);
+	void (*write_msr)(u64 msr, u64 value);
+	void (*random)(u64 to[4]);
+	u64 (*counter)(void);
+	/* Of QEMU's device edu: it computes, and copies memory. */
+	u64 (*factorial)(void __iomem *edu, u64 number);
+	u64 (*dma)(void __iomem *edu, u64 from, u64 to, u64 size);
 	/* No entry points. */
 	const void *middle;
 	const void *after_call;
@@ -51,10 +65,34 @@ u64 enter_flags(void);
 void enter_nothing(void);
 extern const char inner_after_call[], inner_other_page[];
 
+/* inside_devices.c: */
+u64 enter_read_memory(const void __iomem *at);
+void enter_write_memory(void __iomem *at, u64 value);
+u64 enter_in(u64 port, u64 size);
+void enter_out(u64 port, u64 size, u64 value);
+void enter_in_string(u64 port, u32 *to, unsigned long count);
+u64 enter_read_msr(u64 msr);
+void enter_write_msr(u64 msr, u64 value);
+void enter_random(u64 to[4]);
+u64 enter_counter(void);
+u64 enter_factorial(void __iomem *edu, u64 number);
+u64 enter_dma(void __iomem *edu, u64 from, u64 to, u64 size);
+
+/* outside_devices.c: */
+struct hv_privilege;
+/* The list of the module parameter. Returns the number of its entries. */
+u32 outside_privileges(struct hv_privilege *list);
+bool outside_find_devices(void);
+void outside_forget_devices(void);
+/* A command that has to do with privileges. Returns whether it is one. */
+bool outside_device_command(const struct inside *inside, const char *word, u64 a, u64 b, u64 c,
+			    u64 *result);
+
 /* outside.c: */
 void outside_register(const struct inside *inside);
 u64 *outside_private(void);
 u64 outside_deeper(u64 depth);
+const void *outside_after_entry(const void *function);
 
 /* outside_code.S: */
 u64 outside_jump(const void *to, const u64 *from);

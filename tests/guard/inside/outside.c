@@ -187,6 +187,8 @@ static int enroll(const struct module *module)
 	registration->bug_count = add_bugs(module, parts, words);
 	words += registration->bug_count;
 	registration->fixup_count = add_fixups(module, parts, words);
+	words += registration->fixup_count * sizeof(struct hv_fixup) / sizeof(*words);
+	registration->privilege_count = outside_privileges((struct hv_privilege *)words);
 	registration->init = (unsigned long)module->init - parts[0].base;
 #ifdef CONFIG_MODULE_UNLOAD
 	registration->exit = (unsigned long)module->exit - parts[0].base;
@@ -227,7 +229,7 @@ static u64 plain(u64 argument)
 u64 (*outside_target)(const u64 *from);
 
 /* The second instruction of a function, after the NOP that is for ftrace. */
-static const void *after_entry(const void *function)
+const void *outside_after_entry(const void *function)
 {
 	const u8 *code = function;
 
@@ -402,7 +404,7 @@ static u64 string(void)
 	return !strcmp(to, from) ? read : 0;
 }
 
-static u64 command(const char *word, u64 a, u64 b)
+static u64 command(const char *word, u64 a, u64 b, u64 c)
 {
 	u64 value = 0;
 
@@ -414,6 +416,8 @@ static u64 command(const char *word, u64 a, u64 b)
 		return READ_ONCE(*private);
 	if (!strcmp(word, "kernel-writes"))
 		return write_private(a);
+	if (outside_device_command(inside, word, a, b, c, &value))
+		return value;
 	if (!inside)
 		return ~0ULL;
 	if (!strcmp(word, "read"))
@@ -469,9 +473,9 @@ static u64 command(const char *word, u64 a, u64 b)
 	if (!strcmp(word, "middle"))
 		return outside_jump(inside->middle, private);
 	if (!strcmp(word, "after-entry"))
-		return outside_jump(after_entry(inside->read), private);
+		return outside_jump(outside_after_entry(inside->read), private);
 	if (!strcmp(word, "fault-after-entry"))
-		return outside_jump(after_entry(inside->fix_up), (void *)0xffffffffff000000);
+		return outside_jump(outside_after_entry(inside->fix_up), (void *)0xffffffffff000000);
 	if (!strcmp(word, "return-into"))
 		return outside_return_into(inside->middle, private);
 	if (!strcmp(word, "call-from"))
@@ -502,13 +506,13 @@ static u64 command(const char *word, u64 a, u64 b)
 static ssize_t file_write(struct file *unused, const char __user *user, size_t count, loff_t *at)
 {
 	char text[120] = "", word[20] = "";
-	u64 a = 0, b = 0;
+	u64 a = 0, b = 0, c = 0;
 
 	if (count >= sizeof(text) || copy_from_user(text, user, count))
 		return -EINVAL;
-	if (sscanf(text, "%19s %llx %llx", word, &a, &b) < 1)
+	if (sscanf(text, "%19s %llx %llx %llx", word, &a, &b, &c) < 1)
 		return -EINVAL;
-	result = command(word, a, b);
+	result = command(word, a, b, c);
 	return count;
 }
 
@@ -534,10 +538,16 @@ static int __init outside_init(void)
 	if (!private)
 		return -ENOMEM;
 	*private = SECRET;
+	if (!outside_find_devices()) {
+		free_page((unsigned long)private);
+		return -ENODEV;
+	}
 	file = debugfs_create_file("dune-guard-outside", 0600, NULL, NULL, &file_operations);
 	err = PTR_ERR_OR_ZERO(file) ?: register_module_notifier(&notifier);
-	if (err)
+	if (err) {
+		outside_forget_devices();
 		free_page((unsigned long)private);
+	}
 	return err;
 }
 
@@ -545,6 +555,7 @@ static void __exit outside_exit(void)
 {
 	debugfs_remove(file);
 	unregister_module_notifier(&notifier);
+	outside_forget_devices();
 	free_page((unsigned long)private);
 }
 

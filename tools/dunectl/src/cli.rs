@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dune_machine::{options, MachineType, Series};
+use dune_machine::{options, Device, MachineType, Series};
 
 /// Run unmodified Linux programs in Dune mode
 ///
@@ -286,6 +286,10 @@ pub struct MachineOptions {
     #[arg(long = "cpu-feature", value_name = "FEATURE", allow_hyphen_values = true)]
     pub cpu_features: Vec<String>,
 
+    /// A device for tests, in the svm machine (repeatable)
+    #[arg(long = "device", value_name = "DEVICE", value_parser = options::device())]
+    pub devices: Vec<&'static Device>,
+
     /// Do not load the project's modules
     #[arg(long)]
     pub no_module: bool,
@@ -326,6 +330,11 @@ pub enum GuardCommand {
     /// guard. The result is TOML.
     #[command(after_help = DESCRIBE_NOTES)]
     Describe(Describe),
+    /// Report what the privileges of a file are on this computer: BARs, ports, registers
+    ///
+    /// The file has entries [[privilege]], as a binding does; docs/guard-privileges.md has the
+    /// form. This needs neither root nor the guard.
+    Privileges(PrivilegesOptions),
     /// Write metadata in the form that the guard reads, for tests
     #[command(hide = true)]
     Encode(Encode),
@@ -373,6 +382,17 @@ pub struct Encode {
     pub metadata: PathBuf,
 
     /// Write to FILE [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct PrivilegesOptions {
+    /// The file
+    #[arg(value_name = "FILE.toml")]
+    pub file: PathBuf,
+
+    /// Write the guard's own list to FILE instead
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -3,16 +3,18 @@
 //!
 //! The interface is include/uapi/linux/dune-guard.h; docs/guard.md describes the guard.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use dune_machine::{Error, Result};
 use serde_json::{json, Map, Value};
 
-use crate::cli::{GuardCommand, Json};
+use crate::cli::{GuardCommand, Json, PrivilegesOptions};
 use crate::content;
 use crate::exit::{restore_sigpipe, End};
+use crate::privileges::{self, Privileges};
 
 const DEVICE: &str = "/dev/dune-guard";
 const VERSION: u32 = 1;
@@ -37,17 +39,21 @@ const EXITS: [&str; 9] = [
 ];
 
 /// By `dune_guard_entry.kind`: a word for --json, what happened, and what the value is.
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 11] = [
     ("msr-read", "a read of a register was refused: MSR"),
     ("msr-write", "a write of a register was refused: MSR"),
     ("svm-instruction", "an instruction of SVM's was refused: exit code"),
-    ("write", "a write to the guard's or a guarded module's memory was dropped: physical address"),
+    (
+        "write",
+        "a write to the guard's or a module's memory or device was dropped: physical address",
+    ),
     ("no-memory", "an access where neither memory nor a device is: physical address"),
     ("call", "a VMMCALL was refused: number"),
     ("init", "the CPU got INIT, and is parked: value"),
-    ("port", "an access to a port of sleep or reset was refused: port"),
+    ("port", "an access to a port of sleep or reset, or of a module, was refused: port"),
     ("enter", "a guarded module was entered at no entry point, and has no privilege: RIP"),
     ("exit", "a guarded module was left neither by a call nor by a return: RIP"),
+    ("pci", "a write to PCI configuration space was refused: address in port CF8h"),
 ];
 
 #[repr(C)]
@@ -98,12 +104,15 @@ pub fn run(command: &GuardCommand) -> Result<End> {
     match command {
         GuardCommand::Describe(options) => return content::describe(options),
         GuardCommand::Encode(options) => return content::encode(options),
+        GuardCommand::Privileges(options) => return privileges(options),
         _ => {}
     }
     restore_sigpipe();
     let device = open()?;
     match command {
-        GuardCommand::Describe(_) | GuardCommand::Encode(_) => unreachable!("handled above"),
+        GuardCommand::Describe(_) | GuardCommand::Encode(_) | GuardCommand::Privileges(_) => {
+            unreachable!("handled above")
+        }
         GuardCommand::Check(options) => check(&device, options),
         GuardCommand::Launch => ask(&device, LAUNCH, "launched"),
         GuardCommand::Seal => ask(&device, SEAL, "sealed"),
@@ -111,6 +120,25 @@ pub fn run(command: &GuardCommand) -> Result<End> {
         GuardCommand::Status(options) => status(&device, options),
         GuardCommand::Log(options) => log(&device, options),
     }
+}
+
+/// Resolves a file's privileges, and prints or writes the list.
+fn privileges(options: &PrivilegesOptions) -> Result<End> {
+    restore_sigpipe();
+    let wrong = |why: String| Error::Usage(format!("{}: {why}", options.file.display()));
+    let text = fs::read_to_string(&options.file).map_err(|e| wrong(e.to_string()))?;
+    let parsed: Privileges = toml::from_str(&text).map_err(|e| wrong(e.message().to_owned()))?;
+    let list = privileges::resolve(&parsed.privileges, Path::new("/sys")).map_err(wrong)?;
+    if let Some(path) = &options.output {
+        let action = format!("writing {}", path.display());
+        fs::write(path, privileges::to_bytes(&list))
+            .map_err(|source| Error::Io { action, source })?;
+        return Ok(End::Code(0));
+    }
+    for entry in &list {
+        println!("{entry}");
+    }
+    Ok(End::Code(0))
 }
 
 fn open() -> Result<File> {

@@ -130,6 +130,7 @@ fn config(layout: &Layout, options: &MachineOptions) -> Result<Config> {
     }
     config.kernel_arguments = options.kernel_arguments.clone();
     config.cpu_features = options.cpu_features.clone();
+    config.devices = options.devices.clone();
     config.shares = shares(&options.shares)?;
     if !options.no_module {
         match config.kernel.project_modules(layout) {

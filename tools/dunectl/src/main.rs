@@ -2,7 +2,7 @@
 //! dunectl, the command.
 //!
 //! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs (with
-//! content.rs for guard describe), keys.rs, check.rs. exit.rs is how they end.
+//! content.rs for guard describe, privileges.rs for guard privileges), keys.rs, check.rs. exit.rs is how they end.
 
 mod check;
 mod cli;
@@ -12,6 +12,7 @@ mod guard;
 mod keys;
 mod lookup;
 mod machine;
+mod privileges;
 mod run;
 
 use std::process::ExitCode;

@@ -147,6 +147,10 @@ fn check_config(config: &Config) -> Result<()> {
         let lacking = "Bochs cannot add features to a processor: choose another with --model";
         return Err(Error::Usage(lacking.to_owned()));
     }
+    if let Some(device) = config.devices.first() {
+        let lacking = format!("Bochs has no device {}", device.name);
+        return Err(Error::Usage(lacking));
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use dune_protocol::{Setup, Share};
 
+use crate::device::Device;
 use crate::error::{Context, Result};
 use crate::kernel::Kernel;
 use crate::machine_type::MachineType;
@@ -85,6 +86,8 @@ pub struct Config {
     /// Features added to the CPU model ("la57"), removed from it ("-pdpe1gb"), or set to a
     /// value ("phys-bits=52").
     pub cpu_features: Vec<String>,
+    /// Devices for tests, in QEMU alone.
+    pub devices: Vec<&'static Device>,
     /// Directories in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,
     /// Directories that programs need, for a machine that has copies of the files.
@@ -111,6 +114,7 @@ impl Config {
             single_thread: false,
             newest_qemu: false,
             cpu_features: Vec::new(),
+            devices: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),
             insmod: Vec::new(),

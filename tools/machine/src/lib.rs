@@ -5,7 +5,7 @@
 //! - [`Layout`] knows where the parts are, in a build directory or installed.
 //! - [`MachineType`] is one of the emulated computers, `svm` and `vmx`
 //!   (machine_type.rs); [`Config`] is a machine of that type with its kernel,
-//!   CPUs and so on (config.rs).
+//!   CPUs and so on (config.rs), also with a [`Device`] for tests (device.rs).
 //! - [`Kernel`] is a kernel from Debian's packages: [`Kernel::prepare`] fetches
 //!   it (apt.rs), unpacked below the cache directory and never installed. prepare.rs and kept.rs
 //!   keep what was fetched and made; foreign.rs adapts programs of a newer Debian. debug_kernel.rs
@@ -45,6 +45,7 @@ mod config;
 mod connection;
 mod cpio;
 mod debug_kernel;
+mod device;
 mod emulator;
 mod error;
 mod foreign;
@@ -66,6 +67,7 @@ mod streams;
 mod trace;
 
 pub use config::{Config, Cpus};
+pub use device::Device;
 pub use error::{Error, Result, UNAVAILABLE};
 pub use kernel::{Kernel, Series};
 pub use layout::{modules_text, Layout, MODULES};

@@ -4,6 +4,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::device::Device;
 use crate::kernel::Series;
 use crate::machine_type::MachineType;
 
@@ -12,6 +13,13 @@ pub fn machine_type() -> impl TypedValueParser<Value = &'static MachineType> {
     let value = |one: &MachineType| PossibleValue::new(one.name).help(one.summary);
     PossibleValuesParser::new(MachineType::ALL.map(value))
         .try_map(|name| name.parse::<&'static MachineType>())
+}
+
+/// The names of the devices for tests, each with its line of help.
+pub fn device() -> impl TypedValueParser<Value = &'static Device> {
+    let value = |one: &Device| PossibleValue::new(one.name).help(one.summary);
+    PossibleValuesParser::new(Device::ALL.map(value))
+        .try_map(|name| name.parse::<&'static Device>())
 }
 
 /// The names of the kernel series.

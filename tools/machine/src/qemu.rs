@@ -152,6 +152,10 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     add(&[word("-device"), port.as_ref()]);
     add(&["-mon", "chardev=monitor,mode=readline", "-device", "virtio-rng-pci"].map(OsStr::new));
 
+    for device in &config.devices {
+        add(&device.arguments.iter().map(OsStr::new).collect::<Vec<_>>());
+    }
+
     add(&share(ROOT_TAG, Path::new("/"), "on").each_ref().map(OsString::as_os_str));
     for (tag, path) in config.shares_by_tag() {
         add(&share(&tag, path, "off").each_ref().map(OsString::as_os_str));

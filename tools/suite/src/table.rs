@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{bail, Context as _, Result};
-use dune_machine::{MachineType, Series, VMX};
+use dune_machine::{Device, MachineType, Series, VMX};
 use file::ByName;
 use serde::Deserialize;
 
@@ -43,6 +43,7 @@ pub struct Mode {
     pub memory: u32,
     pub cpu_model: Option<String>,
     pub cpu_features: Vec<String>,
+    pub devices: Vec<&'static Device>,
     pub kernel_arguments: Vec<String>,
     pub single_thread: bool,
     pub newest_qemu: bool,

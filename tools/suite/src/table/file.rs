@@ -8,7 +8,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use anyhow::{anyhow, bail, Result};
-use dune_machine::{options, MachineType, Series, VMX};
+use dune_machine::{options, Device, MachineType, Series, VMX};
 use serde::de::{self, Deserializer};
 use serde::Deserialize;
 use toml::Spanned;
@@ -44,6 +44,8 @@ struct Row {
     cpu_model: Option<String>,
     #[serde(default)]
     cpu_features: Vec<String>,
+    #[serde(default)]
+    devices: Vec<ByName<&'static Device>>,
     #[serde(default)]
     kernel_arguments: Vec<String>,
     #[serde(default)]
@@ -202,6 +204,7 @@ fn new_mode(
         memory: memory.map_or(machine_type.memory, NonZeroU32::get),
         cpu_model: row.cpu_model.clone(),
         cpu_features: row.cpu_features.clone(),
+        devices: row.devices.iter().map(|device| device.0).collect(),
         kernel_arguments: row.kernel_arguments.clone(),
         single_thread: row.single_thread,
         newest_qemu: row.newest_qemu,

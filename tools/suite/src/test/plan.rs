@@ -280,6 +280,9 @@ impl Boot {
         if !mode.cpu_features.is_empty() {
             add(&format!("CPU features: {}", mode.cpu_features.join(" ")));
         }
+        if !mode.devices.is_empty() {
+            add(&format!("devices: {:?}", mode.devices));
+        }
         if !mode.kernel_arguments.is_empty() {
             add(&format!("kernel arguments: {}", mode.kernel_arguments.join(" ")));
         }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The privilege "mmio": the memory BARs of a PCI function. They are mapped in the nested page table
+ * of one M alone. In K, in L, and in every other M there is a page of ones instead, read-only, and
+ * a write is dropped as one to the guard's memory is (memory.c). Nothing is left to do at a border.
+ *
+ * While a BAR is guarded, the window of configuration space (ECAM) is read-only for all: what is
+ * written there vanishes, since the guard decodes no instruction. Linux uses ports for the first
+ * 256 bytes of each function, and the window for the rest.
+ */
+#include <linux/types.h>
+#include <uapi/asm-generic/errno.h>
+
+#include "guard/hv/views.h"
+
+#define PAGE		4096ULL
+#define LARGE_PAGE	0x200000ULL
+
+/* What a view has of a range. */
+enum shown { REAL, READ_ONLY, ONES, SINK };
+
+static struct { u64 ones[512], table[512]; } hidden __aligned(4096);
+
+/* The number of registrations with a BAR. */
+static u32 users;
+
+static u64 entry_of(enum shown shown, u64 at)
+{
+	switch (shown) {
+	case REAL:
+		return at | HV_NPT_WRITE;
+	case READ_ONLY:
+		return at | HV_NPT_READ;
+	case ONES:
+		return hv_physical(hidden.ones) | HV_NPT_READ;
+	default:
+		return hv_config.sink_entry;
+	}
+}
+
+static u64 large_entry_of(enum shown shown, u64 at)
+{
+	switch (shown) {
+	case ONES:
+		return hv_physical(hidden.table) | HV_NPT_WRITE | HV_NPT_SHARED;
+	case SINK:
+		return hv_config.sink_table | HV_NPT_SHARED;
+	default:
+		return entry_of(shown, at) | HV_NPT_LARGE;
+	}
+}
+
+/* A range of one view. Where the view has a table of its own for 2 MB, it keeps the table. */
+static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
+{
+	u64 at = first, *entry;
+
+	while (at < first + size) {
+		entry = hv_nested_entry(root, at, 21);
+		if (!(at % LARGE_PAGE) && first + size - at >= LARGE_PAGE &&
+		    (!(*entry & 1) || *entry & (HV_NPT_LARGE | HV_NPT_SHARED))) {
+			__atomic_store_n(entry, large_entry_of(shown, at) | rights,
+					 __ATOMIC_RELEASE);
+			at += LARGE_PAGE;
+			continue;
+		}
+		__atomic_store_n(hv_nested_entry(root, at, 12), entry_of(shown, at) | rights,
+				 __ATOMIC_RELEASE);
+		at += PAGE;
+	}
+}
+
+/* The same in all views, but for M of @guarded. */
+static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum shown shown,
+		    enum shown of_step)
+{
+	u32 i;
+
+	set(hv_config.nested_cr3, first, size, shown, 0);
+	set(hv_config.step_cr3, first, size, of_step, 0);
+	for (i = 0; i < HV_REGISTRATIONS; i++) {
+		if (!hv_guarded[i].view)
+			continue;
+		if (&hv_guarded[i] != guarded)
+			set(hv_guarded[i].view, first, size, shown, HV_NPT_NO_EXECUTE);
+		set(hv_guarded[i].lowered_view, first, size, shown, HV_NPT_NO_EXECUTE);
+	}
+	hv_views_changed++;
+}
+
+/* A BAR has whole pages, or less than one, and is outside of memory, and nobody else has it. */
+static bool is_bar(const struct hv_privilege *bar)
+{
+	u64 at;
+
+	if (bar->first % PAGE || bar->size & (bar->size - 1) || bar->first % bar->size ||
+	    bar->function == HV_NO_FUNCTION || bar->first + bar->size > hv_config.end)
+		return false;
+	if (bar->first < hv_config.ecam + hv_config.ecam_size &&
+	    hv_config.ecam < bar->first + bar->size)
+		return false;
+	for (at = bar->first; at < bar->first + bar->size; at += PAGE)
+		if (hv_is_memory(at) || hv_nested_look(at) != (at | HV_NPT_WRITE))
+			return false;
+	return true;
+}
+
+static s64 init(struct hv_guarded *guarded)
+{
+	const struct hv_privilege *bar = guarded->privileges;
+	u32 i;
+
+	for (i = 0; i < guarded->privilege_count; i++)
+		if (bar[i].kind == HV_PRIVILEGE_MMIO && !is_bar(&bar[i]))
+			return -EINVAL;
+	for (i = 0; i < guarded->privilege_count; i++) {
+		if (bar[i].kind != HV_PRIVILEGE_MMIO)
+			continue;
+		set_all(guarded, bar[i].first, bar[i].size, ONES, SINK);
+		set(guarded->view, bar[i].first, bar[i].size, REAL, HV_NPT_NO_EXECUTE);
+	}
+	if (!users++)
+		set_all(NULL, hv_config.ecam, hv_config.ecam_size, READ_ONLY, SINK);
+	return 0;
+}
+
+static void deinit(struct hv_guarded *guarded)
+{
+	const struct hv_privilege *bar = guarded->privileges;
+	u32 i;
+
+	for (i = 0; i < guarded->privilege_count; i++)
+		if (bar[i].kind == HV_PRIVILEGE_MMIO)
+			set_all(guarded, bar[i].first, bar[i].size, REAL, REAL);
+	if (!--users)
+		set_all(NULL, hv_config.ecam, hv_config.ecam_size, REAL, REAL);
+}
+
+void hv_mmio_start(void)
+{
+	const struct hv_privilege_functions functions = { .init = init, .deinit = deinit };
+	u32 i;
+
+	for (i = 0; i < 512; i++) {
+		hidden.ones[i] = ~0ULL;
+		hidden.table[i] = hv_physical(hidden.ones) | HV_NPT_READ;
+	}
+	hv_privilege_register(HV_PRIVILEGE_MMIO, &functions);
+}

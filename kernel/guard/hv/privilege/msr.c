@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The privilege "msr": registers that one module alone reads and writes. It has an MSR permission
+ * map in which they do not exit; in K they do, and guard/hv/msr.c decides.
+ */
+#include <linux/types.h>
+#include <asm/svm.h>
+#include <uapi/asm-generic/errno.h>
+
+#include "guard/hv/views.h"
+#include "x86/svm/instructions.h"
+
+#define MAP_PAGES	2
+#define MAP_SIZE	(MAP_PAGES * 4096)
+
+/*
+ * The registers that a module may have: no instruction but RDMSR and WRMSR accesses them, they have
+ * no other number, they say nothing about physical memory or about SVM, and Linux runs without
+ * them.
+ */
+static const struct { u32 first, last; } bindable[] = {
+	{ 0x1a0, 0x1a0 },		/* MISC_ENABLE; AMD's processors lack it, and emulators do not */
+	{ 0xc0010061, 0xc001006b },	/* P-states: limit, control, status, their definitions */
+	{ 0xc0010073, 0xc0010073 },	/* the ports by which C-states are entered */
+	{ 0xc0010290, 0xc001029b },	/* P-state and power, as measured */
+	{ 0xc00102b0, 0xc00102b3 },	/* CPPC: the wanted performance */
+};
+
+static bool is_bindable(const struct hv_privilege *one)
+{
+	u32 i;
+
+	for (i = 0; i < sizeof(bindable) / sizeof(bindable[0]); i++)
+		if (one->first >= bindable[i].first &&
+		    one->first + one->size - 1 <= bindable[i].last)
+			return true;
+	return false;
+}
+
+/* Of K, and of every module but @except: exits for all accesses, or as without the privilege. */
+static void set_all(const struct hv_privilege *one, bool exits, const struct hv_guarded *except)
+{
+	u32 msr, i;
+
+	for (msr = one->first; msr < one->first + one->size; msr++) {
+		bool free = !exits && hv_msr_is_allowed(msr);
+
+		hv_msr_set_map(hv_config.msrpm, msr, exits, !free);
+		for (i = 0; i < HV_REGISTRATIONS; i++)
+			if (hv_guarded[i].msrpm && &hv_guarded[i] != except)
+				hv_msr_set_map(hv_guarded[i].msrpm, msr, exits, !free);
+	}
+}
+
+static s64 init(struct hv_guarded *guarded)
+{
+	const struct hv_privilege *one = guarded->privileges;
+	u32 i, msr;
+
+	for (i = 0; i < guarded->privilege_count; i++)
+		if (one[i].kind == HV_PRIVILEGE_MSR && !is_bindable(&one[i]))
+			return -EINVAL;
+	guarded->msrpm = hv_pool_take(MAP_PAGES);
+	if (!guarded->msrpm)
+		return -ENOMEM;
+	for (i = 0; i < MAP_SIZE; i++)
+		guarded->msrpm[i] = hv_config.msrpm[i];
+	for (i = 0; i < guarded->privilege_count; i++) {
+		if (one[i].kind != HV_PRIVILEGE_MSR)
+			continue;
+		set_all(&one[i], true, guarded);
+		for (msr = one[i].first; msr < one[i].first + one[i].size; msr++)
+			hv_msr_set_map(guarded->msrpm, msr, false, false);
+	}
+	return 0;
+}
+
+static void deinit(struct hv_guarded *guarded)
+{
+	const struct hv_privilege *one = guarded->privileges;
+	u32 i;
+
+	for (i = 0; i < guarded->privilege_count; i++)
+		if (one[i].kind == HV_PRIVILEGE_MSR)
+			set_all(&one[i], false, guarded);
+	hv_pool_give(guarded->msrpm, MAP_PAGES);
+	guarded->msrpm = NULL;
+}
+
+static void use(struct hv_cpu *cpu, const u8 *map)
+{
+	struct vmcb_control_area *m = &hv_vmcb_of_m(cpu)->control;
+
+	m->msrpm_base_pa = hv_physical(map);
+	m->clean &= ~SVM_CLEAN_MAPS;
+}
+
+static void raise(struct hv_cpu *cpu, const struct hv_guarded *guarded)
+{
+	use(cpu, guarded->msrpm);
+}
+
+/* M has the kernel's map, until a module that has another one is entered. */
+static void lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
+{
+	use(cpu, hv_config.msrpm);
+}
+
+void hv_msr_start(void)
+{
+	const struct hv_privilege_functions functions = { init, deinit, raise, lower };
+
+	hv_privilege_register(HV_PRIVILEGE_MSR, &functions);
+}

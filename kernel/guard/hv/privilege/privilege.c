@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The kinds of privileges, and the lists of registrations: see privilege.h. */
+#include <linux/types.h>
+#include <uapi/asm-generic/errno.h>
+
+#include "guard/hv/views.h"
+
+/* Filled at run time: the image has no relocations, so that no constant is an address. */
+static struct hv_privilege_functions kinds[HV_PRIVILEGE_KINDS];
+u32 hv_privileges_work;
+
+void hv_privilege_register(enum hv_privilege_kind kind,
+			   const struct hv_privilege_functions *functions)
+{
+	kinds[kind] = *functions;
+	if (functions->raise || functions->lower)
+		hv_privileges_work |= BIT(kind);
+}
+
+void hv_privileges_change(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 mask,
+			  bool raise)
+{
+	u32 kind;
+
+	for (kind = 0; kind < HV_PRIVILEGE_KINDS; kind++) {
+		if (!(mask & BIT(kind)))
+			continue;
+		if (raise && kinds[kind].raise)
+			kinds[kind].raise(cpu, guarded);
+		if (!raise && kinds[kind].lower)
+			kinds[kind].lower(cpu, guarded);
+	}
+}
+
+static bool overlap(const struct hv_privilege *one, u32 kind, u64 first, u64 size)
+{
+	return one->kind == kind && first < one->first + one->size && one->first < first + size;
+}
+
+static bool has(const struct hv_guarded *guarded, u32 count, u32 kind, u64 first, u64 size)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		if (overlap(&guarded->privileges[i], kind, first, size))
+			return true;
+	return false;
+}
+
+bool hv_privilege_taken(u32 kind, u64 first, u64 size, const struct hv_guarded *except)
+{
+	u32 i;
+
+	for (i = 0; i < HV_REGISTRATIONS; i++)
+		if (hv_guarded[i].used && &hv_guarded[i] != except &&
+		    has(&hv_guarded[i], hv_guarded[i].privilege_count, kind, first, size))
+			return true;
+	return false;
+}
+
+bool hv_is_taken(const struct hv_cpu *cpu, u32 kind, u64 at)
+{
+	const struct hv_guarded *guarded = hv_current(cpu);
+
+	return hv_privilege_taken(kind, at, 1, guarded);
+}
+
+u64 hv_privileges_need(const struct hv_guarded *guarded, u64 views)
+{
+	u64 pages = 3 + 2, i;
+
+	/* A BAR: the upper levels, and tables for its two ends; and the same once for ECAM. */
+	for (i = 0; i < guarded->privilege_count; i++)
+		if (guarded->privileges[i].kind == HV_PRIVILEGE_MMIO)
+			pages += 5 * views;
+	return pages + 5 * views;
+}
+
+/* What all kinds have in common. */
+static s64 check(struct hv_guarded *guarded, u32 i)
+{
+	struct hv_privilege *one = &guarded->privileges[i];
+	bool has_range = one->kind >= HV_PRIVILEGE_MMIO && one->kind <= HV_PRIVILEGE_MSR;
+
+	if (!one->kind || one->kind >= HV_PRIVILEGE_KINDS)
+		return -EINVAL;
+	if (one->kind > HV_PRIVILEGE_PORTS && one->function != HV_NO_FUNCTION)
+		return -EINVAL;
+	if (!has_range)
+		return one->first || one->size ? -EINVAL : 0;
+	if (!one->size || one->first + one->size < one->first)
+		return -EINVAL;
+	/* Nothing smaller than a page can be hidden: the rest of the page is hidden, too. */
+	if (one->kind == HV_PRIVILEGE_MMIO && one->size < 4096)
+		one->size = 4096;
+	if (has(guarded, i, one->kind, one->first, one->size) ||
+	    hv_privilege_taken(one->kind, one->first, one->size, guarded))
+		return -EBUSY;
+	return 0;
+}
+
+static void undo(struct hv_guarded *guarded, u32 kind)
+{
+	while (kind--)
+		if (guarded->privilege_mask & BIT(kind) && kinds[kind].deinit)
+			kinds[kind].deinit(guarded);
+}
+
+s64 hv_privileges_init(struct hv_guarded *guarded)
+{
+	u32 i, kind;
+	s64 err;
+
+	guarded->privilege_mask = BIT(HV_PRIVILEGE_MEMORY);
+	for (i = 0; i < guarded->privilege_count; i++) {
+		err = check(guarded, i);
+		if (err)
+			return err;
+		guarded->privilege_mask |= BIT(guarded->privileges[i].kind);
+		if (guarded->privileges[i].function != HV_NO_FUNCTION)
+			guarded->privilege_mask |= BIT(HV_PRIVILEGE_BRIDGE);
+	}
+	/* The lock comes first, and goes last. */
+	for (kind = 0; kind < HV_PRIVILEGE_KINDS; kind++) {
+		if (!(guarded->privilege_mask & BIT(kind)) || !kinds[kind].init)
+			continue;
+		err = kinds[kind].init(guarded);
+		if (err) {
+			undo(guarded, kind);
+			return err;
+		}
+	}
+	return 0;
+}
+
+void hv_privileges_deinit(struct hv_guarded *guarded)
+{
+	undo(guarded, HV_PRIVILEGE_KINDS);
+	guarded->privilege_count = 0;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the guarded module of the tests does with its privileges: see inside.h. */
+#include <linux/delay.h>
+#include <linux/io.h>
+
+#include "guard/hv/hv.h"
+#include "inside.h"
+
+u64 enter_read_memory(const void __iomem *at)
+{
+	return readl(at);
+}
+
+void enter_write_memory(void __iomem *at, u64 value)
+{
+	writel(value, at);
+}
+
+u64 enter_in(u64 port, u64 size)
+{
+	switch (size) {
+	case 1:
+		return inb(port);
+	case 2:
+		return inw(port);
+	default:
+		return inl(port);
+	}
+}
+
+void enter_out(u64 port, u64 size, u64 value)
+{
+	switch (size) {
+	case 1:
+		outb(value, port);
+		break;
+	case 2:
+		outw(value, port);
+		break;
+	default:
+		outl(value, port);
+	}
+}
+
+void enter_in_string(u64 port, u32 *to, unsigned long count)
+{
+	asm volatile("rep insl" : "+D" (to), "+c" (count) : "d" ((u16)port) : "memory");
+}
+
+u64 enter_read_msr(u64 msr)
+{
+	u32 low, high;
+
+	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (msr));
+	return low | (u64)high << 32;
+}
+
+void enter_write_msr(u64 msr, u64 value)
+{
+	asm volatile("wrmsr" : : "c" (msr), "a" ((u32)value), "d" (value >> 32) : "memory");
+}
+
+void enter_random(u64 to[4])
+{
+	u64 result = HV_CALL + HV_CALL_RANDOM;
+
+	asm volatile("vmmcall"
+		     : "+a" (result), "=b" (to[0]), "=c" (to[1]), "=d" (to[2]), "=S" (to[3]));
+}
+
+u64 enter_counter(void)
+{
+	u64 result = HV_CALL + HV_CALL_COUNTER, value;
+
+	asm volatile("vmmcall" : "+a" (result), "=b" (value));
+	return result ? 0 : value;
+}
+
+/* QEMU's documentation has the device's registers (docs/specs/edu.txt). */
+#define EDU_FACTORIAL	0x08
+#define EDU_STATUS	0x20
+#define EDU_BUSY	1
+#define EDU_SOURCE	0x80
+#define EDU_DESTINATION	0x88
+#define EDU_COUNT	0x90
+#define EDU_COMMAND	0x98
+#define EDU_START	1
+#define EDU_TO_MEMORY	2
+#define EDU_BUFFER	0x40000
+
+#define TRIES		500
+
+u64 enter_factorial(void __iomem *edu, u64 number)
+{
+	int tries = TRIES;
+
+	writel(number, edu + EDU_FACTORIAL);
+	while (readl(edu + EDU_STATUS) & EDU_BUSY && tries--)
+		msleep(10);
+	return readl(edu + EDU_FACTORIAL);
+}
+
+static bool transfer(void __iomem *edu, u64 from, u64 to, u64 size, u64 command)
+{
+	int tries = TRIES;
+
+	writel(from, edu + EDU_SOURCE);
+	writel(to, edu + EDU_DESTINATION);
+	writel(size, edu + EDU_COUNT);
+	writel(command | EDU_START, edu + EDU_COMMAND);
+	while (readl(edu + EDU_COMMAND) & EDU_START && tries--)
+		msleep(10);
+	return tries > 0;
+}
+
+u64 enter_dma(void __iomem *edu, u64 from, u64 to, u64 size)
+{
+	return transfer(edu, from, EDU_BUFFER, size, 0) &&
+	       transfer(edu, EDU_BUFFER, to, size, EDU_TO_MEMORY);
+}
