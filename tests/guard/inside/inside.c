@@ -2,6 +2,7 @@
 /* The guarded module of the tests: see inside.h. */
 #include <linux/bug.h>
 #include <linux/delay.h>
+#include <linux/io.h>
 #include <linux/irqflags.h>
 #include <linux/module.h>
 #include <linux/timer.h>
@@ -83,14 +84,9 @@ u64 enter_fix_up(const u64 *nowhere)
 	return value == 1 ? READ_ONCE(*private) : 0;
 }
 
-u64 enter_port(u64 port)
+void enter_port(u64 port, u64 value)
 {
-	u64 value = ~0ULL;
-
-	asm volatile("1: inb %w[port], %b[value]\n"
-		     "2:\n" _ASM_EXTABLE(1b, 2b)
-		     : [value] "+a" (value) : [port] "d" (port));
-	return value == ~0ULL;
+	outb(value, port);
 }
 
 u64 enter_user(const u64 *user)

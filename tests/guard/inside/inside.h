@@ -28,8 +28,8 @@ struct inside {
 	u64 (*warn)(void);
 	/* Reads where nothing is, with a fixup. */
 	u64 (*fix_up)(const u64 *nowhere);
-	/* Reads a byte from a port; 1 if that is an exception. */
-	u64 (*port)(u64 port);
+	/* Writes a byte to a port. */
+	void (*port)(u64 port, u64 value);
 	u64 (*flags)(void);
 	void (*nothing)(void);
 	u64 (*user)(const u64 *user);

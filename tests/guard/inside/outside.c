@@ -448,8 +448,10 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return inside->fix_up((void *)0xdead000000000000);
 	if (!strcmp(word, "fix-up-page"))
 		return inside->fix_up((void *)0xffffffffff000000);
-	if (!strcmp(word, "port"))
-		return inside->port(a);
+	if (!strcmp(word, "port")) {
+		inside->port(a, b);
+		return 0;
+	}
 	if (!strcmp(word, "user"))
 		return inside->user((const u64 *)a);
 	if (!strcmp(word, "string"))
