@@ -32,7 +32,7 @@
 typedef unsigned long long u64;
 
 /* inside/outside_devices.c: devices by their numbers, and what the module has. */
-enum { EDU, OTHER_EDU, NIC, SHARED, BRIDGE, OTHER_BRIDGE };
+enum { EDU, OTHER_EDU, NIC, SHARED, BRIDGE, OTHER_BRIDGE, HOST };
 enum { WITH_EDU = 1, WITH_NIC = 2, WITH_SHARED = 4, WITH_PORTS = 8, WITH_MSR = 16,
 	WITH_MONITOR = 32, WITH_ALL = 63 };
 
@@ -137,6 +137,21 @@ static void memory_of_kernel(void)
 
 /* ---- configuration space ---- */
 
+/* The window of configuration space, which the machine q35 has. */
+static void through_window(u64 bar)
+{
+	u64 window = run("window", 0, 0, 0);
+
+	if (!window)
+		return;
+	is_logged("config-window", EDU, 0x10, 0xd0000000, bar, DUNE_GUARD_LOG_WRITE,
+		  "a BAR is moved through the window");
+	gives("config-window", OTHER_EDU, 0x10, bar, run("config-read", OTHER_EDU, 0x10, 0),
+	      "another device's");
+	is_logged("move-window", window + 0x10000000, 0, 0, run("config-read", HOST, 0x60, 0),
+		  DUNE_GUARD_LOG_PCI, "the window is moved");
+}
+
 static void bars_stay(void)
 {
 	u64 bar = run("bar", EDU, 0, 0), other = run("bar", OTHER_EDU, 0, 0);
@@ -150,6 +165,10 @@ static void bars_stay(void)
 	gives("config", EDU, 0x410, bar, bar, "it is written as it is");
 	gives("config", EDU, 0x213, 0xd0, bar, "its last byte is written");
 	gives("config-string", EDU, 0x10, 0, 1, "by OUTS");
+	gives("config-reserved", EDU, 0x10, 0xd0000000, bar, "with reserved bits in CF8h");
+	gives("config-reserved", EDU, 0x3c, 0, run("config-read", EDU, 0x3c, 0),
+	      "with these a register that may be written");
+	through_window(bar);
 	gives("config-fuzz", EDU, 0, 0, 0, "each register by all ports and sizes");
 	gives("config-fuzz", BRIDGE, 0, 0, 0, "those of the bridge");
 	gives("config-fuzz", NIC, 0, 0, 0, "those of another device");

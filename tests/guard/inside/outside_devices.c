@@ -21,6 +21,7 @@
 #define ENABLE		0x80000000u
 
 #define HEADER		16	/* words */
+#define HOST		6	/* the number of function 0, instead of a device */
 #define SECOND		4	/* the number of another registration */
 
 /* What the module has: bits of the parameter. */
@@ -199,6 +200,36 @@ static u64 config_write(u32 function, u32 reg, u32 port, u32 size, u32 value)
 	now = config_read(function, reg);
 	local_irq_restore(flags);
 	return now;
+}
+
+/* With bits of port CF8h that are reserved; QEMU ignores them. */
+static u64 config_reserved(u32 function, u32 reg, u32 value)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	outl(ENABLE | 0x01000000 | function << 8 | reg, ADDRESS);
+	outl(value, DATA);
+	local_irq_restore(flags);
+	return config_read(function, reg);
+}
+
+/* Where function 0 of q35 has the window of configuration space; 0 for another one. */
+static u64 window(void)
+{
+	return config_read(0, 0) == 0x29c08086 ? config_read(0, 0x60) & 0xf0000000 : 0;
+}
+
+/* Writes through the window. Returns what a port reads then. */
+static u64 config_window(u32 function, u32 reg, u32 value)
+{
+	void __iomem *at = ioremap(window() + ((u64)function << 12), PAGE_SIZE);
+
+	if (!at)
+		return ~0ULL;
+	writel(value, at + reg);
+	iounmap(at);
+	return config_read(function, reg);
 }
 
 /* OUTSL to CFCh. Returns whether it raises an exception, and the register is the same. */
@@ -452,7 +483,7 @@ static bool kernel_command(const char *word, u64 a, u64 b, u64 c, u64 *result)
 
 static bool kernel_device_command(const char *word, u64 a, u64 b, u64 c, u64 *result)
 {
-	u32 function = function_of(device_of(a));
+	u32 function = a == HOST ? 0 : function_of(device_of(a));
 
 	if (!strcmp(word, "k-read"))
 		*result = readl(bar_of(a) + b);
@@ -470,6 +501,14 @@ static bool kernel_device_command(const char *word, u64 a, u64 b, u64 c, u64 *re
 		*result = config_write(function, b & 0xff, DATA + (b & 3), b >> 8, c);
 	else if (!strcmp(word, "config-string"))
 		*result = config_string(function, b);
+	else if (!strcmp(word, "config-reserved"))
+		*result = config_reserved(function, b, c);
+	else if (!strcmp(word, "config-window"))
+		*result = config_window(function, b, c);
+	else if (!strcmp(word, "window"))
+		*result = window();
+	else if (!strcmp(word, "move-window"))
+		*result = config_write(0, 0x60, DATA, 4, a);
 	else if (!strcmp(word, "config-fuzz"))
 		*result = config_fuzz(function);
 	else if (!strcmp(word, "pci-enable"))

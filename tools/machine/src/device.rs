@@ -19,7 +19,7 @@ pub struct Device {
 
 impl Device {
     /// All devices.
-    pub const ALL: [&'static Device; 5] = [
+    pub const ALL: [&'static Device; 6] = [
         &Device {
             name: "edu",
             summary: "a device that computes and copies memory, on bus 0",
@@ -62,6 +62,12 @@ impl Device {
             summary: "a watchdog with two ports, which sends an NMI",
             arguments: &["-device", "ib700", "-action", "watchdog=inject-nmi"],
         },
+        // QEMU takes the last type of machine.
+        &Device {
+            name: "q35",
+            summary: "another chipset, whose PCI configuration space is also in memory",
+            arguments: &["-machine", "q35"],
+        },
     ];
 }
 
@@ -92,6 +98,6 @@ mod tests {
     fn devices_are_found_by_name() {
         assert_eq!("edu".parse::<&Device>().unwrap().arguments, ["-device", "edu"]);
         let error = "floppy".parse::<&Device>().unwrap_err().to_string();
-        assert_eq!(error, "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700");
+        assert_eq!(error, "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700, q35");
     }
 }

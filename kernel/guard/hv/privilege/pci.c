@@ -21,6 +21,8 @@
 #define ADDRESS		0xcf8
 #define DATA		0xcfc
 #define ENABLE		BIT(31)
+/* Of CF8h: reserved, and with AMD more bits of the register's number. */
+#define RESERVED	0x7f000000u
 
 /* Registers, at multiples of 4 bytes (PCI 6.1, BRIDGE 3.2). */
 #define REG_ID		0x00
@@ -258,7 +260,8 @@ void hv_pci_write(struct hv_cpu *cpu, u32 offset, u32 size, u32 data)
 	old = read(function, reg);
 	wanted = (old & ~mask) | (data << 8 * offset & mask);
 	value = wanted;
-	may = lock ? may_write(lock, reg, mask, old, &value) : !claims(function, reg, value);
+	may = lock ? !(address & RESERVED) && may_write(lock, reg, mask, old, &value) :
+		     !claims(function, reg, value);
 	/* Writing what is registered changes nothing, and is no attack. */
 	if (value != wanted || (!may && ((value ^ read(function, reg)) & mask)))
 		hv_log(cpu, HV_LOG_PCI, function << 8 | reg);
