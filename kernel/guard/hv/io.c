@@ -52,6 +52,12 @@ static bool ends(u32 port, u8 byte)
 	}
 }
 
+/* The chipset's register of reset is a byte in the address of PCI's, which is written as a whole. */
+static bool is_pci_address(u16 port, u32 size)
+{
+	return port == HV_PORT_PCI && size == 4;
+}
+
 static bool is_watched(u32 port)
 {
 	return hv_config.iopm[port / 8] & 1 << port % 8;
@@ -87,7 +93,7 @@ static void write_port(struct hv_cpu *cpu, u16 port, u32 size, u32 value)
 
 	for (i = 0; i < size; i++) {
 		at = port + i;
-		if (!is_watched(at))
+		if (!is_watched(at) || is_pci_address(port, size))
 			continue;
 		byte = allowed_byte(at, value >> 8 * i);
 		value = (value & ~(0xffu << 8 * i)) | byte << 8 * i;
