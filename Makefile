@@ -109,7 +109,7 @@ module-%: kernels
 		echo "  MODULE   $${headers##*/linux-headers-}"; \
 		$(MAKE) $(quiet) --no-print-directory -C kernel O=$(O) KDIR=$$headers \
 			RELEASE=$${headers##*/linux-headers-} || exit 1; \
-		for tests in attack inside; do \
+		for tests in attack inside secret; do \
 			$(MAKE) $(quiet) --no-print-directory -C tests/guard/$$tests O=$(O) \
 				KDIR=$$headers RELEASE=$${headers##*/linux-headers-} || exit 1; \
 		done; done

@@ -2,10 +2,12 @@
 /*
  * /dev/guard-keys from a program: answers as openssl's, each error, rights of files and users,
  * limits, storms of opening and closing, unloading, and what a hostile module finds in the memory
- * of keys that are forgotten. Without the guard, so the hostile module finds keys that are not.
+ * of keys. First without the guard: it finds those that are not forgotten. Then all again with the
+ * guard: it finds nothing.
  */
 #define _GNU_SOURCE
 #include "attack.h"
+#include "guard.h"
 #include "klog.h"
 #include "modules.h"
 #include "openssl.h"
@@ -420,19 +422,43 @@ static unsigned long search(unsigned long at, unsigned long length, unsigned lon
 	return found;
 }
 
+static unsigned long keys, stacks, pool, exchange;
+
+static void find_memory(void)
+{
+	keys = kernel_address("keys_table");
+	stacks = kernel_address("keys_stacks");
+	pool = kernel_address("keys_pool");
+	exchange = kernel_address("keys_exchange");
+	if (!keys || !stacks || !pool || !exchange)
+		bail("the module's memory was not found in /proc/kallsyms");
+}
+
+static const unsigned long table = 65536, shared = 4096 + GUARD_KEYS_TEXT;
+
+static void guarded_memory(int fd)
+{
+	uint64_t cipher = put(fd, GUARD_KEYS_CIPHER, 32), signer = put(fd, GUARD_KEYS_SIGNER, 64);
+	unsigned long end = kernel_address("keys_private_end"), word;
+
+	find_memory();
+	memcpy(&word, secret, 8);
+	memcpy(text, secret, 64);
+	is(encrypt(fd, cipher), 0, "a key is used");
+	ok(end > keys, "the private section is found");
+	is(search(stacks, end - stacks, 0), 0, "bytes in the private section");
+	is(search(exchange, shared, word), 0, "the secret in the exchange");
+	is(encrypt(fd, cipher), 0, "the key is used again");
+	is(forget(fd, cipher) | forget(fd, signer), 0, "both keys are forgotten");
+}
+
 static void memory(int fd)
 {
-	unsigned long keys = kernel_address("keys_table");
-	unsigned long stacks = kernel_address("keys_stacks");
-	unsigned long pool = kernel_address("keys_pool");
-	unsigned long exchange = kernel_address("keys_exchange");
-	const unsigned long table = 65536, shared = 4096 + GUARD_KEYS_TEXT;
 	struct guard_keys_key named = new_key(GUARD_KEYS_CIPHER, "findable");
 	unsigned long word, name;
 	uint64_t cipher, signer;
 
-	if (!keys || !stacks || !pool || !exchange)
-		bail("the module's memory was not found in /proc/kallsyms");
+	find_memory();
 	memcpy(&word, secret, 8);
 	memcpy(&name, "findable", 8);
 	cipher = put(fd, GUARD_KEYS_CIPHER, 32);
@@ -453,6 +479,65 @@ static void memory(int fd)
 	ok(search(pool, 32, 0) > 16, "but the pool has some");
 }
 
+static bool is_guarded(int fd)
+{
+	struct guard_keys_status status;
+
+	if (ask(fd, GUARD_KEYS_GET_STATUS, &status))
+		bail("the module's status: %m");
+	return status.guarded;
+}
+
+static int loaded_device(void)
+{
+	is(module_load("guard-keys", ""), 0, "the module is loaded");
+	return open_device(O_RDWR);
+}
+
+static void guarded(const char *problem)
+{
+	int guard = guard_open(), fd = open_device(O_RDWR), writer;
+	uint64_t cipher;
+
+	is(ask(fd, GUARD_KEYS_GUARD, NULL), -ENODEV, "without a guard no keys are guarded");
+	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "the guard is launched");
+	cipher = put(fd, GUARD_KEYS_CIPHER, 32);
+	is(ask(fd, GUARD_KEYS_GUARD, NULL), -ENOTEMPTY, "nor keys that there are");
+	is(encrypt(fd, cipher), 0, "which stay");
+	is(forget(fd, cipher), 0, "and are forgotten");
+	writer = open_device(O_RDONLY);
+	is(ask(writer, GUARD_KEYS_GUARD, NULL), -EBADF, "nor by a file for reading");
+	close(writer);
+	is(ask(fd, GUARD_KEYS_GUARD, NULL), 0, "the keys are guarded");
+	ok(is_guarded(fd), "the status tells it");
+	is(ask(fd, GUARD_KEYS_GUARD, NULL), -EALREADY, "not twice");
+	tap_where = "guarded: ";
+	if (problem)
+		skip(problem, "openssl's answers");
+	else
+		answers(fd);
+	errors(fd);
+	rights(fd);
+	guarded_memory(fd);
+	close(fd);
+	limits();
+	storm();
+	guard_refuses(guard, DUNE_GUARD_STOP, EBUSY, "guard-keys has secrets", "no stop");
+	is(module_unload("dune_guard"), -EWOULDBLOCK, "no unloading of the guard");
+	unloading();
+	fd = open_device(O_RDWR);
+	ok(is_guarded(fd), "the keys are guarded when the module is loaded");
+	close(fd);
+	tap_where = "";
+	is(module_unload("guard_keys"), 0, "unloading");
+	is(guard_request(guard, DUNE_GUARD_STOP), 0, "the guard is stopped");
+	is(guard_unload(guard), 0, "and unloaded");
+	fd = loaded_device();
+	ok(!is_guarded(fd), "the keys are not guarded");
+	answers(fd);
+	close(fd);
+}
+
 int main(void)
 {
 	struct guard_keys_status status;
@@ -460,7 +545,7 @@ int main(void)
 	struct klog log;
 	int fd;
 
-	begin(120);
+	begin(300);
 	klog_begin(&log);
 	attack_load();
 	if (!module_is_loaded("guard_keys"))
@@ -480,6 +565,7 @@ int main(void)
 	limits();
 	storm();
 	unloading();
+	guarded(problem);
 	is(module_unload("dune_guard_attack"), 0, "the hostile module is unloaded");
 	klog_end(&log);
 	return done();

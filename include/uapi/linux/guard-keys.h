@@ -148,5 +148,11 @@ struct guard_keys_sign {
 #define GUARD_KEYS_LIST		_IOWR('k', 7, struct guard_keys_key)
 /* The argument is a pointer to the handle. Clears all that the module knows of it. ENOENT. */
 #define GUARD_KEYS_FORGET	_IOW('k', 8, __u64)
+/*
+ * Lets a guard that is launched and not sealed keep the keys from the kernel. For CAP_SYS_ADMIN
+ * (EPERM). ENODEV: there is no launched guard; EPERM: it is sealed; EALREADY; ENOTEMPTY: there is a
+ * key, which would be lost, and which the kernel may have read.
+ */
+#define GUARD_KEYS_GUARD	_IO('k', 9)
 
 #endif /* _UAPI_LINUX_GUARD_KEYS_H */

@@ -7,6 +7,8 @@
 #include <asm/msr-index.h>
 #include <asm/svm.h>
 #include <asm/trapnr.h>
+#include <uapi/asm/processor-flags.h>
+#include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/views.h"
 #include "x86/registers.h"
@@ -27,14 +29,19 @@
 /* With KASAN they are twice as large. */
 #define LARGEST_STACK	0x8000ULL
 
-/* The registers of M: all of them at an interrupt, at a call those that a function preserves. */
-static struct {
-	u64 regs[16];
-	u64 rflags;
-} saved[HV_ACTIVATIONS];
+struct hv_saved hv_saved[HV_ALL_ACTIVATIONS];
+
+/* Of class S: what the kernel had at the entry, of the registers that a function preserves. */
+static u64 kept[HV_REGISTRATIONS * HV_STACKS][16];
 
 /* No activation from this one on was ever claimed: the search ends there. */
 static u32 claimed;
+
+/* The index in these. */
+static u32 slot_of(const struct hv_guarded *guarded, u32 activation)
+{
+	return guarded->pool - hv_activations + activation;
+}
 
 static struct hv_guarded *find(u64 rip)
 {
@@ -79,9 +86,9 @@ static inline void copy_preserved(u64 *to, const u64 *from)
 	to[15] = from[15];
 }
 
-static void save(struct hv_cpu *cpu, u32 activation, u8 crossing)
+static void save(struct hv_cpu *cpu, u32 slot, u8 crossing)
 {
-	u64 *to = saved[activation].regs;
+	u64 *to = hv_saved[slot].regs;
 	u32 i;
 
 	if (crossing == BORDER_OUT_CALL) {
@@ -91,13 +98,13 @@ static void save(struct hv_cpu *cpu, u32 activation, u8 crossing)
 	for (i = 1; i < 16; i++)
 		to[i] = cpu->regs[i];
 	to[0] = hv_vmcb_of_m(cpu)->save.rax;
-	saved[activation].rflags = hv_vmcb_of_m(cpu)->save.rflags;
+	hv_saved[slot].rflags = hv_vmcb_of_m(cpu)->save.rflags;
 }
 
 /* The flags and RAX are M's at an interrupt; else they are what the kernel's function returned. */
-static void restore(struct hv_cpu *cpu, u32 set, u32 activation)
+static void restore(struct hv_cpu *cpu, u32 set, u32 slot)
 {
-	const u64 *from = saved[activation].regs;
+	const u64 *from = hv_saved[slot].regs;
 	struct vmcb_save_area *m = &hv_vmcb_of_m(cpu)->save;
 	u32 i;
 
@@ -108,7 +115,32 @@ static void restore(struct hv_cpu *cpu, u32 set, u32 activation)
 	for (i = 1; i < 16; i++)
 		cpu->regs[i] = from[i];
 	m->rax = from[0];
-	m->rflags = saved[activation].rflags;
+	m->rflags = hv_saved[slot].rflags;
+}
+
+/* Class S: M has the kernel's arguments, and nothing else of it. */
+static void keep(struct hv_cpu *cpu, u32 slot)
+{
+	static const u64 nothing[16];
+
+	copy_preserved(kept[slot - HV_ACTIVATIONS], cpu->regs);
+	copy_preserved(cpu->regs, nothing);
+	cpu->regs[10] = 0;
+	cpu->regs[11] = 0;
+	hv_vmcb_of_m(cpu)->save.rax = 0;
+}
+
+static void clear(struct hv_cpu *cpu, u32 set)
+{
+	u64 result = cpu->regs[REGS_RDX / 8];
+	u32 i;
+
+	for (i = 1; i < 16; i++)
+		cpu->regs[i] = 0;
+	if (set == REGISTERS_BUT_RESULT)
+		cpu->regs[REGS_RDX / 8] = result;
+	else
+		hv_vmcb_of_m(cpu)->save.rax = 0;
 }
 
 /* The kernel's handler of the exception has set this register. */
@@ -129,17 +161,20 @@ static void report(struct hv_cpu *cpu, enum hv_log_kind kind, u64 rip)
 	hv_log(cpu, kind, rip);
 }
 
-static void enter_m(struct hv_cpu *cpu, const struct hv_guarded *guarded,
+static void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
 		    const struct border_activation *activation)
 {
 	struct vmcb *m = hv_vmcb_of_m(cpu);
+	u64 cr3 = guarded->space ? hv_physical(guarded->space) : cpu->space_cr3;
 
 	m->save.rip = activation->inside.rip;
 	m->save.rsp = activation->inside.rsp;
-	if (m->control.nested_cr3 != guarded->view) {
+	if (m->control.nested_cr3 != guarded->view || m->save.cr3 != cr3) {
 		m->control.nested_cr3 = guarded->view;
+		m->save.cr3 = cr3;
 		m->control.clean = 0;
 	}
+	cpu->guarded = guarded;
 	hv_space_give_back(cpu);
 	cpu->vmcb = m;
 	/* TCG shows no stale translation: this is the test. */
@@ -147,7 +182,8 @@ static void enter_m(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 		hv_reset();
 }
 
-static void enter_k(struct hv_cpu *cpu, const struct border *border)
+static void enter_k(struct hv_cpu *cpu, const struct hv_guarded *guarded,
+		    const struct border *border)
 {
 	struct vmcb *k = hv_vmcb_of_k(cpu), *m = hv_vmcb_of_m(cpu);
 
@@ -155,6 +191,8 @@ static void enter_k(struct hv_cpu *cpu, const struct border *border)
 	k->save.rsp = border->go.rsp;
 	k->save.rax = m->save.rax;
 	k->save.rflags = m->save.rflags;
+	if (hv_is_secret(guarded))
+		k->save.rflags &= X86_EFLAGS_IF | ALWAYS_SET;
 	k->control.int_state = 0;
 	cpu->vmcb = k;
 	if (!cpu_is_square(&cpu->border))
@@ -189,7 +227,16 @@ static void carry_out_in(struct hv_cpu *cpu, struct hv_guarded *guarded, struct 
 			for (reg = 0; claim->fixup != NO_FIXUP && reg < 16; reg++)
 				kernels[reg] = reg ? cpu->regs[reg] :
 						     hv_vmcb_of_k(cpu)->save.rax;
-			restore(cpu, argument, claim->activation);
+			restore(cpu, argument, slot_of(guarded, claim->activation));
+			break;
+		case ACT_CLEAR_STACK:
+			hv_secret_clear_stack(guarded, argument);
+			break;
+		case ACT_FRESH_STACK:
+			*hv_secret_stack_end(guarded, argument) = guarded->module.gate;
+			break;
+		case ACT_KEEP:
+			keep(cpu, slot_of(guarded, argument));
 			break;
 		case ACT_FIXUP:
 			fix_up(cpu, guarded, argument, kernels);
@@ -198,11 +245,11 @@ static void carry_out_in(struct hv_cpu *cpu, struct hv_guarded *guarded, struct 
 			hv_privileges_raise(cpu, guarded, argument);
 			break;
 		case ACT_ENTER_M:
-			enter_m(cpu, guarded, &hv_activations[argument]);
+			enter_m(cpu, guarded, &guarded->pool[argument]);
 			break;
 		case ACT_FAULT:
 			/* Once this CPU has flushed after the thaw, L may be gone. */
-			if (guarded->leaving)
+			if (guarded->leaving || !guarded->lowered_view)
 				hv_inject(cpu, X86_TRAP_GP, true);
 			else
 				hv_lower(cpu, guarded);
@@ -225,8 +272,11 @@ static void read_fetch(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 	exit->return_address = 0;
 	exit->is_fetch = 1;
 	exit->cause = 0;
-	exit->is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space &&
-			  gs_base() == cpu->gs_base;
+	exit->is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space;
+	/* Class S uses nothing of the kernel's, neither GS nor its stack. */
+	if (hv_is_secret(guarded))
+		return;
+	exit->is_proper &= gs_base() == cpu->gs_base;
 	/* Only an entry has a return address. */
 	if (module_entry(&guarded->module, k->rip) != ENTRY_NONE &&
 	    !hv_walk_read(k->cr3, k->rsp, &exit->return_address))
@@ -234,13 +284,13 @@ static void read_fetch(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 }
 
 /* Gives M the kernel's RAX and flags, for a crossing that restores nothing. */
-static void hand_over(struct hv_cpu *cpu)
+static void hand_over(struct hv_cpu *cpu, u64 flags)
 {
 	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
 	struct vmcb *m = hv_vmcb_of_m(cpu);
 
 	m->save.rax = k->rax;
-	m->save.rflags = (k->rflags & HARMLESS_FLAGS) | ALWAYS_SET;
+	m->save.rflags = (k->rflags & flags) | ALWAYS_SET;
 	m->control.int_state = 0;
 }
 
@@ -272,16 +322,18 @@ bool hv_cross_fetch(struct hv_cpu *cpu)
 	look_at_views(cpu, &border);
 	read_fetch(cpu, guarded, &exit);
 	last = __atomic_load_n(&claimed, __ATOMIC_ACQUIRE);
-	border.activation_count = last < HV_ACTIVATIONS ? last + 1 : last;
+	if (guarded->pool == hv_activations)
+		border.activation_count = last < HV_ACTIVATIONS ? last + 1 : last;
 	claim = border_match(&border, &exit);
 	/* Others have to look at this one from now on. */
-	if (claim.crossing == BORDER_IN_CALL && claim.activation == last)
+	if (claim.crossing == BORDER_IN_CALL && claim.activation == last &&
+	    guarded->pool == hv_activations)
 		__atomic_compare_exchange_n(&claimed, &last, last + 1, false, __ATOMIC_ACQ_REL,
 					    __ATOMIC_ACQUIRE);
 	crossing = border_in(&border, &exit, &claim);
 	if (crossing != BORDER_REFUSED) {
 		cpu->crossings[crossing]++;
-		hand_over(cpu);
+		hand_over(cpu, hv_is_secret(guarded) ? X86_EFLAGS_IF : HARMLESS_FLAGS);
 	}
 	carry_out_in(cpu, guarded, &border, &claim, rip);
 	return true;
@@ -315,7 +367,8 @@ static void read_event(struct hv_cpu *cpu, u32 code, struct event *event)
 	*event = (struct event){ .cause = CAUSE_INTERRUPT };
 	switch (code) {
 	case SVM_EXIT_NPF:
-		hv_log(cpu, HV_LOG_NO_MEMORY, control->exit_info_2);
+		if (!hv_is_secret(cpu->guarded))
+			hv_log(cpu, HV_LOG_NO_MEMORY, control->exit_info_2);
 		set_exception(event, X86_TRAP_GP, 0);
 		break;
 	case SVM_EXIT_INTR:
@@ -371,10 +424,23 @@ static void carry_out_out(struct hv_cpu *cpu, struct hv_guarded *guarded, struct
 			hv_privileges_lower(cpu, guarded, argument);
 			break;
 		case ACT_SAVE:
-			save(cpu, argument, crossing);
+			save(cpu, slot_of(guarded, argument), crossing);
+			break;
+		case ACT_CLEAR:
+			clear(cpu, argument);
+			break;
+		case ACT_GIVE_BACK:
+			copy_preserved(cpu->regs,
+				       kept[slot_of(guarded, argument) - HV_ACTIVATIONS]);
+			break;
+		case ACT_FAIL:
+			hv_vmcb_of_m(cpu)->save.rax = -EIO;
+			break;
+		case ACT_CLEAR_STACK:
+			hv_secret_clear_stack(guarded, argument);
 			break;
 		case ACT_ENTER_K:
-			enter_k(cpu, border);
+			enter_k(cpu, guarded, border);
 			break;
 		case ACT_DELIVER:
 			deliver(cpu, event);
@@ -383,7 +449,9 @@ static void carry_out_out(struct hv_cpu *cpu, struct hv_guarded *guarded, struct
 			border_publish(border, argument);
 			break;
 		case ACT_REPORT:
-			report(cpu, HV_LOG_EXIT, rip);
+			/* Where it was is a secret of class S. */
+			report(cpu, HV_LOG_EXIT,
+			       hv_is_secret(guarded) ? guarded->module.stub : rip);
 			break;
 		case ACT_CHANGE:
 			hv_register_change(cpu, guarded, argument);
@@ -392,14 +460,14 @@ static void carry_out_out(struct hv_cpu *cpu, struct hv_guarded *guarded, struct
 	}
 }
 
-/* Exits that are not the kernel's business: M continues. */
-static bool is_done(struct hv_cpu *cpu, u32 code, bool is_inside)
+/* Exits that are not the kernel's business: M continues. @is_driver: class D, and in its text. */
+static bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
 {
 	struct vmcb_control_area *control = &hv_vmcb_of_m(cpu)->control;
 
 	switch (code) {
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_PF:
-		return is_inside && !(control->exit_info_1 & 1) &&
+		return is_driver && !(control->exit_info_1 & 1) &&
 		       hv_space_borrow(cpu, control->exit_info_2);
 	case SVM_EXIT_MSR:
 		/* Those that may be written do not exit. */
@@ -408,10 +476,12 @@ static bool is_done(struct hv_cpu *cpu, u32 code, bool is_inside)
 		hv_msr_read(cpu);
 		break;
 	case SVM_EXIT_IOIO:
+		if (!is_driver)
+			return false;
 		hv_io(cpu);
 		break;
 	case SVM_EXIT_VMMCALL:
-		return is_inside && hv_monitor_call(cpu);
+		return is_driver && hv_monitor_call(cpu);
 	default:
 		return false;
 	}
@@ -425,23 +495,24 @@ static bool is_done(struct hv_cpu *cpu, u32 code, bool is_inside)
 void hv_cross_exit(struct hv_cpu *cpu, u32 code)
 {
 	const struct vmcb *m = hv_vmcb_of_m(cpu);
-	u32 index = cpu->border.activation;
-	const struct border_activation *activation = &hv_activations[index];
-	struct hv_guarded *guarded = &hv_guarded[word_registration(activation->word)];
+	struct hv_guarded *guarded = cpu->guarded;
+	const struct border_activation *activation = &guarded->pool[cpu->border.activation];
+	bool is_secret = hv_is_secret(guarded);
 	struct border_exit exit = { .at = { m->save.rip, m->save.rsp } };
 	bool is_inside = exit.at.rip - guarded->module.text < guarded->size;
 	struct border border;
 	struct event event = {};
 	u8 crossing;
 
-	if (is_done(cpu, code, is_inside))
+	if (is_done(cpu, code, is_inside && !is_secret))
 		return;
 	/* Elsewhere, an interrupt or a page fault has preceded the fetch. */
 	exit.is_fetch = !is_inside || (code == SVM_EXIT_NPF &&
 				       m->control.exit_info_1 & SVM_NPF_FETCH);
 	if (!exit.is_fetch)
 		read_event(cpu, code, &event);
-	else if (exit.at.rip != activation->exit.rip || exit.at.rsp != activation->exit.rsp)
+	else if (!is_secret &&
+		 (exit.at.rip != activation->exit.rip || exit.at.rsp != activation->exit.rsp))
 		hv_walk_read(hv_vmcb_of_k(cpu)->save.cr3, exit.at.rsp, &exit.return_address);
 	exit.cause = exit.is_fetch ? CAUSE_INTERRUPT : event.cause;
 	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?

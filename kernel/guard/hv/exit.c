@@ -64,7 +64,7 @@ u64 hv_start_cpu(struct hv_cpu *cpu)
 	int i;
 
 	for (i = 0; i < VECTORS; i++)
-		set_gate(i, i == X86_TRAP_GP ? hv_gp : hv_fatal);
+		set_gate(i, i == X86_TRAP_GP ? hv_gp : hv_fault);
 	load_tables();
 	if (!hv_config.step_cr3)
 		hv_msr_init();
@@ -98,8 +98,12 @@ static void svm_instruction(struct hv_cpu *cpu, u32 code)
  */
 static void __noreturn park(struct hv_cpu *cpu)
 {
+	u32 i;
+
 	cpu->counts[HV_COUNT_INIT]++;
 	hv_log(cpu, HV_LOG_INIT, 0);
+	for (i = 0; i < 16; i++)
+		cpu->regs[i] = 0;
 	for (;;)
 		asm volatile("hlt");
 }

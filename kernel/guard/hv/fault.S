@@ -44,16 +44,7 @@ SYM_CODE_START(hv_gp)
 	je	1f
 	lea	.Lwrmsr(%rip), %rax
 	cmp	%rax, 8(%rsp)
-	jne	hv_fatal
+	jne	hv_fault
 1:	mov	32(%rsp), %rsp
 	jmp	.Lrefused
 SYM_CODE_END(hv_gp)
-
-/* Any other exception is a bug of the image, and resets the computer. */
-SYM_CODE_START(hv_fatal)
-	sub	$16, %rsp
-	movq	$0, (%rsp)
-	movq	$0, 8(%rsp)
-	lidt	(%rsp)
-	ud2
-SYM_CODE_END(hv_fatal)

@@ -31,6 +31,10 @@ SYM_CODE_START(hv_entry)
 	STORE_REGS %rsp
 	mov	%rdx, REGS_RDX(%rsp)
 	mov	%rdi, REGS_RDI(%rsp)
+	/* The compiler pushes these: nothing of the guest's gets into the stack. */
+	.irp	reg, ebx, ebp, r12d, r13d, r14d, r15d
+	xor	%\reg, %\reg
+	.endr
 	mov	%rsp, %rdi
 	call	hv_exit
 	test	%rax, %rax

@@ -148,7 +148,9 @@ struct hv_table {
  * @gs_base:	the kernel's GS base on this CPU; nothing else enters M
  * @code_segment: the beginning of CS in the VMCB of M
  * @space:	the top level of M's page table; NULL: there was no memory, and M is not entered
+ * @space_cr3:	CR3 of M in class D
  * @borrowed:	entries of M's page table that are copies of the kernel's
+ * @guarded:	the module that M has, while the CPU is there
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
  * @crossings:	how often each occurred; other CPUs read them
  * @step_flags:	TF and IF of the guest, while @steps
@@ -174,9 +176,11 @@ struct hv_cpu {
 	u64 gs_base;
 	u64 code_segment;
 	u64 *space;
+	u64 space_cr3;
 	u64 *borrowed[HV_BORROWED];
 	u32 borrowed_count;
-	const struct hv_guarded *lowered;	/* views.h */
+	struct hv_guarded *guarded;		/* views.h */
+	const struct hv_guarded *lowered;
 	u64 crossings[HV_CROSSINGS];
 	u64 step_flags;
 	bool step_branches;
@@ -200,6 +204,8 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 #define HV_PORT_RESET		0xcf9
 #define HV_PORT_CONTROL		0x92
 #define HV_PORT_KEYBOARD	0x64
+/* Of PCI's configuration space: the address, four bytes, which include HV_PORT_RESET. */
+#define HV_PORT_PCI		0xcf8
 
 /* The most registers of sleep that a computer has. */
 #define HV_SLEEP_PORTS		3
@@ -371,6 +377,7 @@ void hv_skip_to(struct hv_cpu *cpu, u64 rip);
 /* reset.c */
 void hv_before_reset(void);
 void __noreturn hv_reset(void);
+void __noreturn hv_fault(void);
 
 /* log.c */
 void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value);
@@ -416,7 +423,6 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code);
 bool hv_rdmsr(u32 msr, u64 *value);
 bool hv_wrmsr(u32 msr, u64 value);
 void hv_gp(void);
-void __noreturn hv_fatal(void);
 
 #endif /* !__ASSEMBLER__ */
 

@@ -21,7 +21,7 @@
 u8 hv_views_lock;
 u32 hv_views_changed;
 struct hv_guarded hv_guarded[HV_REGISTRATIONS];
-struct border_activation hv_activations[HV_ACTIVATIONS];
+struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 
 /* A bit for each CPU that is in the guard. */
 static u64 present;
@@ -41,7 +41,8 @@ static void set_others(const struct hv_guarded *guarded, u64 frame, u64 entry, u
 	*hv_nested_entry(hv_config.nested_cr3, frame, 12) = entry;
 	*hv_nested_entry(hv_config.step_cr3, frame, 12) = step_entry;
 	for (i = 0; i < HV_REGISTRATIONS; i++) {
-		if (!hv_guarded[i].used || &hv_guarded[i] == guarded)
+		if (!hv_guarded[i].used || &hv_guarded[i] == guarded ||
+		    hv_is_secret(&hv_guarded[i]))
 			continue;
 		*hv_nested_entry(hv_guarded[i].view, frame, 12) = entry | HV_NPT_NO_EXECUTE;
 		*hv_nested_entry(hv_guarded[i].lowered_view, frame, 12) =
@@ -54,7 +55,10 @@ static u64 shadow_entry(const struct hv_guarded *guarded, u32 i)
 	return hv_physical(guarded->shadows + i * PAGE) | HV_NPT_WRITE;
 }
 
-/* K and L have shadows instead of the text, and no private frames; M has nothing yet. */
+/*
+ * K and L have shadows instead of the text and of constants, and no private frames; M has nothing
+ * yet. In class S it is closed already, and there is no L.
+ */
 static void freeze(struct hv_guarded *guarded)
 {
 	u64 zero = hv_config.zero_entry | HV_NPT_NO_EXECUTE;
@@ -62,14 +66,17 @@ static void freeze(struct hv_guarded *guarded)
 	u64 *from, *to, shadow;
 	u32 i, word;
 
-	for (i = 0; i < guarded->copy->text_pages; i++) {
+	for (i = 0; i < guarded->frozen; i++) {
 		from = hv_guest_memory(guarded->texts[i]);
 		to = (u64 *)(guarded->shadows + i * PAGE);
 		for (word = 0; word < WORDS; word++)
 			to[word] = from[word];
 		shadow = shadow_entry(guarded, i);
 		/* L makes the single step, too. */
-		set_others(guarded, guarded->texts[i], shadow | HV_NPT_NO_EXECUTE, shadow);
+		set_others(guarded, guarded->texts[i], shadow | HV_NPT_NO_EXECUTE,
+			   hv_is_secret(guarded) ? shadow | HV_NPT_NO_EXECUTE : shadow);
+		if (hv_is_secret(guarded))
+			continue;
 		*hv_nested_entry(guarded->view, guarded->texts[i], 12) =
 			shadow | HV_NPT_NO_EXECUTE;
 		*hv_nested_entry(guarded->lowered_view, guarded->texts[i], 12) = shadow;
@@ -77,6 +84,8 @@ static void freeze(struct hv_guarded *guarded)
 	for (i = 0; i < guarded->copy->private_count; i++) {
 		hv_nested_hide(guarded->privates[i]);
 		set_others(guarded, guarded->privates[i], zero, sink);
+		if (hv_is_secret(guarded))
+			continue;
 		*hv_nested_entry(guarded->view, guarded->privates[i], 12) = zero;
 		*hv_nested_entry(guarded->lowered_view, guarded->privates[i], 12) = sink;
 	}
@@ -89,6 +98,11 @@ static void set_open(struct hv_guarded *guarded, bool open)
 	u64 text, private;
 	u32 i;
 
+	hv_views_changed++;
+	if (hv_is_secret(guarded)) {
+		hv_secret_open(guarded, open);
+		return;
+	}
 	for (i = 0; i < guarded->copy->text_pages; i++) {
 		text = open ? guarded->texts[i] | HV_NPT_READ :
 			      shadow_entry(guarded, i) | HV_NPT_NO_EXECUTE;
@@ -100,19 +114,6 @@ static void set_open(struct hv_guarded *guarded, bool open)
 		__atomic_store_n(hv_nested_entry(guarded->view, guarded->privates[i], 12),
 				 private | HV_NPT_NO_EXECUTE, __ATOMIC_RELEASE);
 	}
-	hv_views_changed++;
-}
-
-static void clear_private(struct hv_guarded *guarded)
-{
-	u64 *words;
-	u32 i, word;
-
-	for (i = 0; i < guarded->copy->private_count; i++) {
-		words = hv_guest_memory(guarded->privates[i]);
-		for (word = 0; word < WORDS; word++)
-			words[word] = 0;
-	}
 }
 
 /* Every page is the kernel's again, the text with what the kernel has patched meanwhile. */
@@ -121,7 +122,7 @@ static void thaw(struct hv_guarded *guarded)
 	u64 *from, *to, frame;
 	u32 i, word;
 
-	for (i = 0; i < guarded->copy->text_pages; i++) {
+	for (i = 0; i < guarded->frozen; i++) {
 		frame = guarded->texts[i];
 		from = (u64 *)(guarded->shadows + i * PAGE);
 		to = hv_guest_memory(frame);
@@ -168,7 +169,7 @@ static bool map(struct hv_cpu *cpu, const struct hv_guarded *guarded, bool map)
 	bool done = true;
 	u32 i;
 
-	for (i = 0; i < hv_config.cpus && i < 64; i++)
+	for (i = 0; i < hv_config.cpus && i < 64 && !hv_is_secret(guarded); i++)
 		if (present >> i & 1 && cpu_of(i)->space)
 			done &= map_on(cpu_of(i), hv_vmcb_of_k(cpu)->save.cr3, guarded, map);
 	return done;
@@ -185,6 +186,9 @@ static void act(struct hv_cpu *cpu, struct hv_guarded *guarded, u32 kind)
 		freeze(guarded);
 		break;
 	case ACT_OPEN:
+		/* What the kernel has put there, and could read, is no secret. */
+		if (hv_is_secret(guarded))
+			hv_clear_secrets(guarded);
 		set_open(guarded, true);
 		break;
 	case ACT_CLOSE:
@@ -195,7 +199,7 @@ static void act(struct hv_cpu *cpu, struct hv_guarded *guarded, u32 kind)
 		border_sweep(&border);
 		break;
 	case ACT_CLEAR_SECRETS:
-		clear_private(guarded);
+		hv_clear_secrets(guarded);
 		break;
 	case ACT_THAW:
 		thaw(guarded);
@@ -269,12 +273,12 @@ static bool is_plain(u64 frame)
 static u64 need(const struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
-	u64 pages = copy->text_pages + copy->private_count;
+	u64 others = copy->private_count + copy->secret.exchange_pages;
 	u64 changes = 0, views = 4, at = ~0ULL, cpus = 0, i;
 
-	for (i = 0; i < pages; i++) {
-		u64 frame = i < copy->text_pages ? guarded->texts[i] :
-						   guarded->privates[i - copy->text_pages];
+	for (i = 0; i < guarded->frozen + others; i++) {
+		u64 frame = i < guarded->frozen ? guarded->texts[i] :
+						  guarded->privates[i - guarded->frozen];
 
 		changes += frame / LARGE_PAGE != at;
 		at = frame / LARGE_PAGE;
@@ -287,6 +291,9 @@ static u64 need(const struct hv_guarded *guarded)
 	 * In each view: the upper levels of the block, and for each change of the large page a
 	 * table of 512 GB, of 1 GB and of 2 MB.
 	 */
+	if (hv_is_secret(guarded))
+		return views * (3 + 3 * changes) + guarded->frozen +
+		       5 * (4 + (guarded->frozen + others) / WORDS);
 	return views * (3 + 3 * changes) + copy->text_pages + hv_privileges_need(guarded, views) +
 	       cpus * (4 + 2 * (2 + (copy->text_pages + copy->data_count) / WORDS));
 }
@@ -295,6 +302,34 @@ static void to_addresses(u64 *offsets, u32 count, u64 text)
 {
 	while (count--)
 		*offsets++ += text;
+}
+
+/* Frames that the kernel has like any other. */
+static bool are_plain(const u64 *frames, u32 count)
+{
+	while (count--)
+		if (!is_plain(*frames++))
+			return false;
+	return true;
+}
+
+/* What border control needs to know of class S. Returns false if it is not as it has to be. */
+static bool dissect_secret(struct hv_guarded *guarded)
+{
+	const struct hv_secret *secret = &guarded->copy->secret;
+	struct border_module *module = &guarded->module;
+
+	module->stub = module->text + secret->stub;
+	module->gate = secret->gate;
+	module->stacks = secret->private;
+	module->stack_size = secret->stack_pages * PAGE;
+	guarded->pool = &hv_activations[HV_ACTIVATIONS + (guarded - hv_guarded) * HV_STACKS];
+	guarded->pool_size = secret->stacks;
+	return !guarded->copy->data_count && !module_has(module, secret->gate) &&
+	       module_has(module, module->stub) && !module_entry(module, module->stub) &&
+	       !((secret->constants | secret->private | secret->exchange) % PAGE) &&
+	       secret->stacks && secret->stacks <= HV_STACKS && secret->stack_pages &&
+	       secret->stacks * secret->stack_pages <= guarded->copy->private_count;
 }
 
 /* The parts of the copy. Returns false if they are not as they have to be. */
@@ -306,17 +341,20 @@ static bool dissect(struct hv_guarded *guarded)
 	u32 i;
 
 	guarded->texts = words;
-	words += copy->text_pages;
+	guarded->frozen = copy->text_pages + copy->secret.constant_pages;
+	words += guarded->frozen;
 	guarded->datas = (struct hv_page *)words;
 	words += copy->data_count * 2;
 	guarded->privates = words;
 	words += copy->private_count;
+	guarded->exchanges = words;
+	words += copy->secret.exchange_pages;
 	module->entries = words;
 	module->entry_count = copy->entry_count;
 	module->bugs = words + copy->entry_count;
 	module->bug_count = copy->bug_count;
 	guarded->fixups = (struct hv_fixup *)(words + copy->entry_count + copy->bug_count);
-	module->class = CLASS_D;
+	module->class = copy->class;
 	module->text = copy->text;
 	module->text_end = copy->text + size;
 	module->init = copy->init == HV_NOWHERE ? 0 : copy->text + copy->init;
@@ -333,13 +371,12 @@ static bool dissect(struct hv_guarded *guarded)
 		guarded->border_fixups[i].from = guarded->fixups[i].from + copy->text;
 		guarded->border_fixups[i].to = guarded->fixups[i].to + copy->text;
 	}
-	for (i = 0; i < copy->text_pages; i++)
-		if (!is_plain(guarded->texts[i]))
-			return false;
-	for (i = 0; i < copy->private_count; i++)
-		if (!is_plain(guarded->privates[i]))
-			return false;
-	return true;
+	guarded->pool = hv_activations;
+	guarded->pool_size = HV_ACTIVATIONS;
+	if (copy->class > CLASS_S || (copy->class == CLASS_S && !dissect_secret(guarded)))
+		return false;
+	return are_plain(guarded->texts, guarded->frozen) &&
+	       are_plain(guarded->privates, copy->private_count + copy->secret.exchange_pages);
 }
 
 static u32 copy_pages(const struct hv_registration *copy)
@@ -358,8 +395,9 @@ static void forget(struct hv_cpu *cpu, struct hv_guarded *guarded)
 
 	if (guarded->shadows) {
 		map(cpu, guarded, false);
-		hv_pool_give(guarded->shadows, guarded->copy->text_pages);
+		hv_pool_give(guarded->shadows, guarded->frozen);
 	}
+	hv_secret_free(guarded);
 	if (guarded->view)
 		hv_nested_free(guarded->view);
 	if (guarded->lowered_view)
@@ -403,12 +441,17 @@ static s64 take_registration(struct hv_cpu *cpu, struct hv_guarded *guarded, u64
 		return -EINVAL;
 	if (hv_pool_left() < need(guarded))
 		return -ENOMEM;
-	guarded->view = hv_nested_make(HV_NPT_NO_EXECUTE);
-	guarded->lowered_view = hv_nested_make(HV_NPT_NO_EXECUTE);
-	hide_block(guarded->view);
-	hide_block(guarded->lowered_view);
-	hv_space_reveal(guarded->view);
-	guarded->shadows = hv_pool_take(guarded->copy->text_pages);
+	if (hv_is_secret(guarded)) {
+		if (!hv_secret_make(guarded))
+			return -ENOMEM;
+	} else {
+		guarded->view = hv_nested_make(HV_NPT_NO_EXECUTE);
+		guarded->lowered_view = hv_nested_make(HV_NPT_NO_EXECUTE);
+		hide_block(guarded->view);
+		hide_block(guarded->lowered_view);
+		hv_space_reveal(guarded->view);
+	}
+	guarded->shadows = hv_pool_take(guarded->frozen);
 	if (!guarded->shadows || !map(cpu, guarded, true))
 		return -ENOMEM;
 	return hv_privileges_init(guarded);
@@ -527,7 +570,7 @@ static void start_first(void)
 	u64 at;
 	u32 i;
 
-	for (i = 0; i < HV_ACTIVATIONS; i++)
+	for (i = 0; i < HV_ALL_ACTIVATIONS; i++)
 		hv_activations[i].word = ACTIVATION_FIRST;
 	hv_pci_start();
 	hv_mmio_start();
@@ -552,17 +595,23 @@ void hv_register_start(struct hv_cpu *cpu)
 		start_first();
 	hv_space_start(cpu);
 	for (i = 0; i < HV_REGISTRATIONS && cpu->space; i++)
-		if (hv_guarded[i].used && !map_on(cpu, cr3, &hv_guarded[i], true))
+		if (hv_guarded[i].used && !hv_is_secret(&hv_guarded[i]) &&
+		    !map_on(cpu, cr3, &hv_guarded[i], true))
 			hv_space_stop(cpu);
 	present |= AWAIT_CPU(cpu->number);
 	hv_unlock(&hv_views_lock);
 }
 
-/* A CPU that leaves the guard caches nothing any more. */
+/* A CPU that leaves the guard caches nothing any more. With the last one all secrets end. */
 void hv_register_stop(struct hv_cpu *cpu)
 {
+	u32 i;
+
 	hv_lock(&hv_views_lock);
 	present &= ~AWAIT_CPU(cpu->number);
+	for (i = 0; i < HV_REGISTRATIONS && !present; i++)
+		if (hv_guarded[i].used && hv_guarded[i].border.state != REGISTRATION_LOADED)
+			hv_clear_secrets(&hv_guarded[i]);
 	flush(cpu);
 	hv_space_stop(cpu);
 	hv_unlock(&hv_views_lock);

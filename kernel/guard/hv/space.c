@@ -119,7 +119,8 @@ void hv_space_start(struct hv_cpu *cpu)
 		m->control.intercepts[intercepts[i] / 32] |= BIT(intercepts[i] % 32);
 	m->control.intercepts[INTERCEPT_EXCEPTION] = ~0u;
 	m->control.asid++;
-	m->save.cr3 = in_window(cpu->space);
+	cpu->space_cr3 = in_window(cpu->space);
+	m->save.cr3 = cpu->space_cr3;
 	m->save.cr4 &= ~BIT_ULL(17);	/* PCIDE */
 	m->save.dr7 = 0x400;
 	m->save.ds.selector = 0;

@@ -17,9 +17,13 @@
  * kernel's like any other, since the kernel could copy it, too. The first fetch elsewhere leads
  * back to K.
  *
- * register.c steps a registration; privilege/ has the privileges other than memory; nested.c has the
- * nested page tables, space.c M's page tables. Calls go down: cross.c, register.c, privilege/, then
- * nested.c and space.c.
+ * A module of class S keeps secrets. Its address space has its own pages only, of which it shares
+ * one part with the kernel, the exchange; it works on private stacks, and the kernel sees none of
+ * its registers. It has no L: what is refused raises #GP.
+ *
+ * register.c steps a registration; privilege/ has the privileges other than memory; nested.c has
+ * the nested page tables, space.c and secret.c M's address space, for class D and class S. Calls go
+ * down: cross.c, register.c, privilege/, then nested.c, space.c and secret.c.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -41,8 +45,33 @@
 /* The most bytes of a struct hv_registration. */
 #define HV_REGISTRATION_SIZE	0x10000
 
-/* Calls, interrupts and nested entries of all guarded modules at a time. */
+/* Calls, interrupts and nested entries of all guarded modules of class D at a time. */
 #define HV_ACTIVATIONS		64
+/* The most private stacks of a module of class S: it has as many activations, of its own. */
+#define HV_STACKS		4
+#define HV_ALL_ACTIVATIONS	(HV_ACTIVATIONS + HV_REGISTRATIONS * HV_STACKS)
+
+/**
+ * struct hv_secret - what a module of class S has instead of data. M has the text and these pages
+ * only, at these linear addresses. In class D all is 0.
+ * @constants:	@constant_pages that nobody writes
+ * @private:	the private pages, all of which are there; first the stacks
+ * @exchange:	@exchange_pages, which M shares with the kernel
+ * @gate:	a return instruction of the kernel's, which returns to the caller of an entry
+ * @stub:	offset into the text: where the kernel sees what it has interrupted
+ * @stacks:	how many there are, of @stack_pages each
+ */
+struct hv_secret {
+	u64 constants;
+	u64 private;
+	u64 exchange;
+	u64 gate;
+	u32 constant_pages;
+	u32 exchange_pages;
+	u32 stub;
+	u16 stacks;
+	u16 stack_pages;
+};
 
 /**
  * struct hv_registration - what the guard has to know about a module before it is entered. It is
@@ -53,9 +82,11 @@
  * @private_count: pages that only M has; their contents are cleared in the end
  * @init:	offset into the text, or HV_NOWHERE
  * @exit:	the same
- * @words:	@text_pages physical addresses; @data_count struct hv_page; @private_count physical
- *		addresses; @entry_count offsets into the text, sorted; @bug_count offsets, sorted;
- *		@fixup_count struct hv_fixup, sorted by @from; @privilege_count struct hv_privilege
+ * @class:	enum border_class; in class S, @data_count is 0
+ * @words:	physical addresses of the text and then of the constants; @data_count struct
+ *		hv_page; physical addresses of private pages and then of the exchange;
+ *		@entry_count offsets into the text, sorted; @bug_count offsets, sorted; @fixup_count
+ *		struct hv_fixup, sorted by @from; @privilege_count struct hv_privilege
  */
 struct hv_registration {
 	u64 text;
@@ -69,6 +100,8 @@ struct hv_registration {
 	u32 reserved;
 	u64 init;
 	u64 exit;
+	u64 class;
+	struct hv_secret secret;
 	u64 words[];
 };
 
@@ -88,9 +121,10 @@ struct hv_fixup {
 static inline u64 hv_registration_size(const struct hv_registration *registration)
 {
 	return sizeof(*registration) +
-	       registration->text_pages * sizeof(u64) +
+	       ((u64)registration->text_pages + registration->secret.constant_pages) * sizeof(u64) +
 	       registration->data_count * sizeof(struct hv_page) +
-	       registration->private_count * sizeof(u64) +
+	       ((u64)registration->private_count + registration->secret.exchange_pages) *
+		       sizeof(u64) +
 	       ((u64)registration->entry_count + registration->bug_count) * sizeof(u64) +
 	       registration->fixup_count * sizeof(struct hv_fixup) +
 	       registration->privilege_count * sizeof(struct hv_privilege);
@@ -107,14 +141,18 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
  * @border:	its automaton
  * @module:	what border control knows about it
  * @copy:	the guard's own copy of what was registered
- * @texts:	physical addresses of the golden frames
+ * @texts:	physical addresses of the golden frames: of the text, and of constants
+ * @frozen:	their number
  * @shadows:	the shadow frames
  * @datas:	other pages of its own
  * @privates:	physical addresses of the private frames
+ * @exchanges:	the same of the exchange
  * @fixups:	what was registered of them: @reg is used here
  * @border_fixups: the same as linear addresses, for @module
+ * @pool:	the activations that it can have, @pool_size of them
  * @view:	M's nested page table
- * @lowered_view: L's
+ * @lowered_view: L's; 0 in class S
+ * @space:	class S: the top level of M's page table
  * @leaving:	CPUs that may still use what is to be given back
  * @privileges:	what it has besides memory
  * @privilege_mask: their kinds
@@ -128,13 +166,18 @@ struct hv_guarded {
 	struct border_module module;
 	struct hv_registration *copy;
 	const u64 *texts;
+	u32 frozen;
+	u32 pool_size;
+	struct border_activation *pool;
 	u8 *shadows;
 	const struct hv_page *datas;
 	const u64 *privates;
+	const u64 *exchanges;
 	struct hv_fixup *fixups;
 	struct border_fixup *border_fixups;
 	u64 view;
 	u64 lowered_view;
+	u64 *space;
 	u64 leaving;
 	struct hv_privilege *privileges;
 	u32 privilege_count;
@@ -143,11 +186,28 @@ struct hv_guarded {
 	u8 *msrpm;
 };
 
+static inline bool hv_is_secret(const struct hv_guarded *guarded)
+{
+	return guarded->module.class == CLASS_S;
+}
+
 /* All that register.c, nested.c and space.c change. */
 extern u8 hv_views_lock;
 /* Grows with each change of a view. */
 extern u32 hv_views_changed;
 extern struct hv_guarded hv_guarded[HV_REGISTRATIONS];
+
+/* What M had: all registers at an interrupt, at a call those that a function preserves. */
+struct hv_saved {
+	u64 regs[16];
+	u64 rflags;
+};
+
+extern struct hv_saved hv_saved[HV_ALL_ACTIVATIONS];
+
+/* reset.c */
+/* Clears the private frames, and in class S the saved registers. */
+void hv_clear_secrets(const struct hv_guarded *guarded);
 
 /* nested.c */
 /* Returns the physical address of a nested page table like K's, where nothing is executable. */
@@ -204,6 +264,22 @@ void hv_space_reveal(u64 root);
 bool hv_space_borrow(struct hv_cpu *cpu, u64 address);
 void hv_space_give_back(struct hv_cpu *cpu);
 
+/* secret.c */
+/* The views and address space of M in class S. Returns false without memory. */
+bool hv_secret_make(struct hv_guarded *guarded);
+void hv_secret_free(struct hv_guarded *guarded);
+/* Lets M of class S have the module's pages, or not. */
+void hv_secret_open(struct hv_guarded *guarded, bool open);
+void hv_secret_clear_stack(const struct hv_guarded *guarded, u32 activation);
+
+/* The last word of a private stack. */
+static inline u64 *hv_secret_stack_end(const struct hv_guarded *guarded, u32 activation)
+{
+	u32 last = (activation + 1) * guarded->copy->secret.stack_pages - 1;
+
+	return (u64 *)hv_guest_memory(guarded->privates[last]) + 511;
+}
+
 /* register.c */
 /* K executes the shadow text of @guarded on this CPU (L); NULL: none. */
 void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded);
@@ -212,22 +288,20 @@ void hv_register_stop(struct hv_cpu *cpu);
 s64 hv_register_call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c);
 /* An event of a registration that a crossing has caused. */
 void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 event);
-extern struct border_activation hv_activations[HV_ACTIVATIONS];
+extern struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 
 /* The module that runs on this CPU; NULL in K. */
 static inline const struct hv_guarded *hv_current(const struct hv_cpu *cpu)
 {
-	if (cpu->border.view == VIEW_K)
-		return NULL;
-	return &hv_guarded[word_registration(hv_activations[cpu->border.activation].word)];
+	return cpu->border.view == VIEW_K ? NULL : cpu->guarded;
 }
 
 static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 				   struct hv_guarded *guarded)
 {
 	border->cpu = &cpu->border;
-	border->activations = hv_activations;
-	border->activation_count = HV_ACTIVATIONS;
+	border->activations = guarded->pool;
+	border->activation_count = guarded->pool_size;
 	border->registration = &guarded->border;
 	border->module = &guarded->module;
 	border->cpu_number = cpu->number;

@@ -56,15 +56,19 @@ static int __init keys_init(void)
 
 	keys_start();
 	err = misc_register(&device);
-	if (!err)
-		pr_notice("guard-keys: NOT guarded: the kernel can read all keys\n");
-	return err;
+	if (err) {
+		keys_guarded_end();
+		return err;
+	}
+	keys_tell();
+	return 0;
 }
 
 /* Open files and kept keys have references to the module, so there is no key any more. */
 static void __exit keys_exit(void)
 {
 	misc_deregister(&device);
+	keys_guarded_end();
 }
 
 module_init(keys_init);

@@ -27,8 +27,21 @@ struct keys_file {
  * keys_request() returns 0 or a negative errno.
  */
 void keys_start(void);
+/* Tells in the kernel's log whether the keys are guarded. */
+void keys_tell(void);
 long keys_request(const struct keys_file *file, unsigned int command, void __user *user);
 /* The file was closed: forgets its keys, except those that are kept. */
 void keys_close(const struct keys_file *file);
+
+/*
+ * guarded.c: for process context, and no thread is inside. From the first one on a guard keeps the
+ * inside from the kernel, and its memory is cleared; the second one is the opposite. -ENODEV: there
+ * is no guard; -EPERM: it is sealed; or another negative errno.
+ */
+long keys_guarded_begin(void);
+void keys_guarded_end(void);
+
+/* return.S: no function to call */
+void keys_return(void);
 
 #endif /* GUARD_KEYS_OUTSIDE_H */

@@ -169,13 +169,61 @@ static long forget_key(const struct keys_file *file, void __user *user)
 	return forget(file, handle);
 }
 
-void keys_start(void)
-{
-	static const struct keys_file nobody;
+static const struct keys_file nobody;
 
-	lock();
+/* Under the lock: the inside has new memory. */
+static void stir(void)
+{
 	get_random_bytes(request.seed, KEYS_SEED);
 	enter(&nobody, KEYS_STIR);
+}
+
+/*
+ * Makes the inside guarded. A key that there is would be lost, and the kernel could have read it:
+ * that is refused.
+ */
+static long become_guarded(void)
+{
+	long err;
+
+	lock();
+	err = enter(&nobody, KEYS_STATUS);
+	if (!err && request.guarded)
+		err = -EALREADY;
+	if (!err && request.index)
+		err = -ENOTEMPTY;
+	if (!err)
+		err = keys_guarded_begin();
+	if (!err)
+		stir();
+	unlock(0);
+	return err;
+}
+
+static bool keys_are_guarded(void)
+{
+	bool are_guarded;
+
+	lock();
+	are_guarded = !enter(&nobody, KEYS_STATUS) && request.guarded;
+	unlock(0);
+	return are_guarded;
+}
+
+void keys_tell(void)
+{
+	if (keys_are_guarded())
+		pr_notice("guard-keys: guarded: the kernel cannot read keys\n");
+	else
+		pr_notice("guard-keys: NOT guarded: the kernel can read all keys\n");
+}
+
+void keys_start(void)
+{
+	if (!become_guarded())
+		return;
+	lock();
+	stir();
 	unlock(0);
 }
 
@@ -260,9 +308,20 @@ static long sign(const struct keys_file *file, void __user *user, u32 op)
 
 static long get_status(void __user *user)
 {
-	const struct guard_keys_status status = { .version = GUARD_KEYS_VERSION };
+	const struct guard_keys_status status = {
+		.version = GUARD_KEYS_VERSION, .guarded = keys_are_guarded(),
+	};
 
 	return copy_to_user(user, &status, sizeof(status)) ? -EFAULT : 0;
+}
+
+static long guard_and_tell(void)
+{
+	long err = become_guarded();
+
+	if (!err)
+		keys_tell();
+	return err;
 }
 
 /* A request, and what the file must have been opened for. */
@@ -273,6 +332,10 @@ long keys_request(const struct keys_file *file, unsigned int command, void __use
 	switch (command) {
 	case GUARD_KEYS_GET_STATUS:
 		return get_status(user);
+	case GUARD_KEYS_GUARD:
+		if (!capable(CAP_SYS_ADMIN))
+			return -EPERM;
+		return may_add ? guard_and_tell() : -EBADF;
 	case GUARD_KEYS_PUT:
 		return may_add ? put_key(file, user) : -EBADF;
 	case GUARD_KEYS_GENERATE:

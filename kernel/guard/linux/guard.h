@@ -5,9 +5,9 @@
  * have a guard), load.c (its memory, with all tables), vmcb.c (the state with which a CPU continues
  * as the guest), ports.c (the ports that a sealed guard watches), cpu.c (each CPU's launch and
  * stop), processors.c (whether Linux runs all processors), answer.c (reasons for refusals),
- * switch.S, lifecycle.c (reboot and suspend), kexec.c, and register.c (modules that are known by
- * their content). image.S contains the resident part, guard/hv/, which is the guard once it is
- * launched.
+ * switch.S, lifecycle.c (reboot and suspend), kexec.c, register.c (modules that are known by their
+ * content), views.c (registrations in the image), and secret.c (modules of class S). image.S
+ * contains the resident part, guard/hv/, which is the guard once it is launched.
  */
 #ifndef GUARD_LINUX_GUARD_H
 #define GUARD_LINUX_GUARD_H
@@ -17,6 +17,7 @@
 
 #include "guard/hv/hv.h"
 
+struct guard_secret;
 struct vmcb_save_area;
 
 /**
@@ -106,6 +107,17 @@ void guard_registrations_drop(void);
 int guard_registrations_init(void);
 /* There are none. */
 void guard_registrations_cleanup(void);
+
+/*
+ * secret.c: under the lock of state.c, while the guard is launched. The first two are for
+ * guard/secret.h; the number may have been removed already.
+ */
+int guard_secrets_add(const struct guard_secret *secret);
+int guard_secrets_remove(int number);
+/* The name of a guarded module of class S; NULL: none */
+const char *guard_secrets_name(void);
+/* The guard stops: their secrets are cleared. */
+void guard_secrets_drop(void);
 
 /* kexec.c */
 int guard_kexec_disable(struct dune_guard_answer *answer);

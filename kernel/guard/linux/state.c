@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 
+#include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -11,6 +12,7 @@
 #include <linux/uaccess.h>
 
 #include "guard/linux/guard.h"
+#include "guard/secret.h"
 
 /* The interface has the image's numbers. */
 static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
@@ -77,6 +79,7 @@ static int launch(struct dune_guard_answer *answer)
 static int stop(struct dune_guard_answer *answer)
 {
 	guard_registrations_drop();
+	guard_secrets_drop();
 	guard_cpus_stop();
 	if (guard_cpus_launched()) {
 		keep();
@@ -98,6 +101,10 @@ static int try_stop(struct dune_guard_answer *answer)
 		return guard_refuse(answer, -EPERM,
 				    "the guard is sealed: only a reboot removes it");
 	default:
+		if (guard_secrets_name())
+			return guard_refuse(answer, -EBUSY,
+					    "%s has secrets, which would be lost: unload it first",
+					    guard_secrets_name());
 		return stop(answer);
 	}
 }
@@ -123,6 +130,32 @@ static int seal(struct dune_guard_answer *answer)
 		pr_info("sealed\n");
 	return err;
 }
+
+int guard_secret_arm(const struct guard_secret *secret)
+{
+	int ret = -ENODEV;
+
+	mutex_lock(&guard_lock);
+	if (state == DUNE_GUARD_SEALED)
+		ret = -EPERM;
+	if (state == DUNE_GUARD_LAUNCHED)
+		ret = guard_secrets_add(secret);
+	mutex_unlock(&guard_lock);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(guard_secret_arm);
+
+int guard_secret_disarm(int number)
+{
+	int err = 0;
+
+	mutex_lock(&guard_lock);
+	if (state != DUNE_GUARD_OFF)
+		err = guard_secrets_remove(number);
+	mutex_unlock(&guard_lock);
+	return err;
+}
+EXPORT_SYMBOL_GPL(guard_secret_disarm);
 
 void guard_stop_for_shutdown(void)
 {

@@ -91,8 +91,9 @@ static void all_leaves(struct list *list, int cpu)
 	const struct border_activation *activation = &w->activations[index];
 	u64 text = text_of(w->ghosts[index].module);
 	u64 home = activation->home.rsp;
-	int stack = stack_of(home - 8);
-	int level = home - 8 == entry_rsp(stack, 0) ? 0 : 1;
+	u64 entered = config.class == CLASS_S ? home : home - 8;
+	int stack = stack_of(entered);
+	int level = entered == entry_rsp(stack, 0) ? 0 : 1;
 	u64 rsps[] = { out_rsp(stack, level), out_rsp(stack, 1), out_rsp(!stack, level) };
 	int count = config.stacks < STACKS ? 2 : 3;
 
@@ -104,6 +105,13 @@ static void all_leaves(struct list *list, int cpu)
 		/* On a stack that is not the module's, it is no crossing whatever it looks like. */
 		u8 call = i < 2 ? BORDER_OUT_CALL : BORDER_REFUSED;
 		u8 interrupt = i < 2 ? BORDER_OUT_INT : BORDER_REFUSED;
+		u8 exception = interrupt;
+
+		/* Class S calls nothing, and has no fixups. */
+		if (config.class == CLASS_S) {
+			call = BORDER_REFUSED;
+			exception = BORDER_REFUSED;
+		}
 
 		if (i == 1 && rsps[1] == rsps[0])
 			continue;
@@ -111,8 +119,8 @@ static void all_leaves(struct list *list, int cpu)
 		leaves(list, cpu, interrupt, text + INTERRUPTED, rsps[i], CALLER, CAUSE_INTERRUPT);
 		if (i)
 			continue;
-		leaves(list, cpu, BORDER_OUT_INT, text + INTERRUPTED, rsps[i], CALLER, CAUSE_BUG);
-		leaves(list, cpu, BORDER_OUT_INT, text + INTERRUPTED, rsps[i], CALLER, CAUSE_FAULT);
+		leaves(list, cpu, exception, text + INTERRUPTED, rsps[i], CALLER, CAUSE_BUG);
+		leaves(list, cpu, exception, text + INTERRUPTED, rsps[i], CALLER, CAUSE_FAULT);
 		leaves(list, cpu, call, FUNCTION, rsps[i] - 8, text + CALLED, CAUSE_INTERRUPT);
 		leaves(list, cpu, BORDER_REFUSED, FUNCTION, rsps[i] - 8, CALLER + 1, A_FETCH);
 	}

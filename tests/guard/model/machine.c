@@ -6,13 +6,12 @@
 #include <string.h>
 
 /* Registers, in the groups that the sets of the automata distinguish. */
-enum { RESULT = 1, ARGUMENTS = 2, CALLEE_SAVED = 4, OTHERS = 8, ALL = 15 };
+enum { RESULT = 1, CALLEE_SAVED = 2, OTHERS = 4, ALL = 7 };
 
 static const u8 sets[] = {
 	[REGISTERS_ALL] = ALL,
 	[REGISTERS_CALLEE_SAVED] = CALLEE_SAVED,
 	[REGISTERS_BUT_RESULT] = ALL & ~RESULT,
-	[REGISTERS_BUT_ARGUMENTS] = ALL & ~ARGUMENTS,
 };
 
 /* One exit of one CPU, or one call. */
@@ -27,7 +26,8 @@ struct handler {
 	u8 crossing;
 	u8 own;			/* groups of registers with the values that the module had */
 	u8 secret;		/* groups of registers with the module's values */
-	u8 fresh, stub, is_published, is_in_line;
+	u8 fresh, keeps, gives_back, fails, clears_stack;	/* class S */
+	u8 is_published, is_in_line;
 	u8 is_reported;
 	u32 fixup;
 	struct handler *meanwhile;	/* what another CPU does while a registration is stepped */
@@ -160,7 +160,7 @@ static void enter_m(struct handler *h, u32 index)
 			violate(w, "double", "activation %u is out, and claimed again", index);
 		if (rip != m->text + ENTRY && rip != m->init && rip != m->exit)
 			violate(w, "entry", "RIP is no entry point");
-		if (module_has(m, h->exit->return_address))
+		if (config.class == CLASS_D && module_has(m, h->exit->return_address))
 			violate(w, "entry", "the caller chose a return into the text");
 		if (rip == m->init && w->was_begun[h->module])
 			violate(w, "entry", "init is entered twice");
@@ -172,6 +172,11 @@ static void enter_m(struct handler *h, u32 index)
 		if (config.class == CLASS_S &&
 		    (!h->fresh || inside.rsp != module_stack_top(m, index) - 8))
 			violate(w, "own", "class S enters on a stack that is not its own");
+		if (config.class == CLASS_S && !h->clears_stack &&
+		    word_state(h->pending.claim.word) == ACTIVATION_DEAD)
+			violate(w, "own", "class S enters on the stack of one that died");
+		if (config.class == CLASS_S && !h->keeps)
+			violate(w, "home", "the kernel's registers are not kept at an entry");
 	} else {
 		bool moved = h->crossing == BORDER_IN_RTI && config.class == CLASS_D &&
 			     ghost->state == STOPPED && ghost->back.rsp == rsp &&
@@ -182,8 +187,7 @@ static void enter_m(struct handler *h, u32 index)
 			      ghost->state == CALLING && rip == m->text + ENTRY &&
 			      h->exit->return_address == ghost->back.rip &&
 			      rsp + 8 == ghost->back.rsp;
-		u8 need = h->crossing == BORDER_IN_RTI ? ALL :
-			  config.class == CLASS_S ? ALL & ~RESULT : CALLEE_SAVED;
+		u8 need = h->crossing == BORDER_IN_RTI ? ALL : CALLEE_SAVED;
 		bool was_call = ghost->state == CALLING;
 		bool is_ret = h->crossing == BORDER_IN_RET;
 		bool has_fixup = h->fixup != NO_FIXUP;
@@ -205,7 +209,11 @@ static void enter_m(struct handler *h, u32 index)
 		if (moved && is_at_fixup != has_fixup)
 			violate(w, "own", "the register that the fixup names is not set");
 	}
-	*ghost = (struct ghost){ .state = INSIDE, .module = h->module };
+	*ghost = (struct ghost){
+		.state = INSIDE, .module = h->module,
+		/* Of class S K has to find its RSP again. */
+		.back.rsp = config.class == CLASS_S ? rsp : 0,
+	};
 	if (!h->module)
 		w->has_secret = 1;
 	for (int i = 0; i < ACTIVATIONS; i++) {
@@ -225,8 +233,7 @@ static void enter_k(struct handler *h)
 	const struct border_module *m = world_module(h->module);
 	struct world *w = h->w;
 	u64 rip = h->border.go.rip;
-	u8 allowed = h->crossing == BORDER_OUT_CALL ? ARGUMENTS :
-		     h->crossing == BORDER_OUT_RET ? RESULT : 0;
+	u8 allowed = h->crossing == BORDER_OUT_RET ? RESULT : 0;
 
 	if (!cpu_is_square(&w->cpus[h->cpu]))
 		violate(w, "debt", "K is entered, and a flush of its tag is owed");
@@ -281,6 +288,8 @@ static void act(struct handler *h, u32 kind, u32 argument)
 		w->ghosts[argument].is_saved = 1;
 		break;
 	case ACT_CLEAR:
+		/* What was given back before is gone. */
+		h->gives_back = 0;
 		h->own &= ~sets[argument];
 		h->secret &= ~sets[argument];
 		break;
@@ -293,8 +302,17 @@ static void act(struct handler *h, u32 kind, u32 argument)
 	case ACT_FRESH_STACK:
 		h->fresh = 1;
 		break;
-	case ACT_PUSH_STUB:
-		h->stub = 1;
+	case ACT_CLEAR_STACK:
+		h->clears_stack = 1;
+		break;
+	case ACT_KEEP:
+		h->keeps = 1;
+		break;
+	case ACT_GIVE_BACK:
+		h->gives_back = 1;
+		break;
+	case ACT_FAIL:
+		h->fails = 1;
 		break;
 	case ACT_ENTER_M:
 		enter_m(h, argument);
@@ -360,6 +378,9 @@ static void act(struct handler *h, u32 kind, u32 argument)
 			violate(w, "secret", "the kernel panics, and secrets are not cleared");
 		break;
 	case ACT_DELIVER:
+		if (config.class == CLASS_S && h->exit->cause != CAUSE_INTERRUPT)
+			violate(w, "registers", "K finds an exception of class S");
+		break;
 	case ACT_FAULT:
 	case ACT_REFUSE:
 		break;
@@ -515,13 +536,26 @@ static void flush(struct handler *h)
 	carry_out(h, &h->border.actions);
 }
 
+/* Class S has returned, or has died: the kernel's caller continues as after a call. */
+static void check_home(struct handler *h, u64 entry)
+{
+	if (h->border.go.rip != GATE || h->border.go.rsp != entry)
+		violate(h->w, "home", "the kernel does not continue at the gate");
+	if (!h->gives_back)
+		violate(h->w, "home", "the kernel does not find its own registers again");
+	if ((h->crossing == BORDER_OUT_RET) == h->fails)
+		violate(h->w, "home", "the result of an activation that died is no error");
+	if (h->crossing == BORDER_REFUSED && !h->clears_stack)
+		violate(h->w, "own", "the stack of an activation that died is not cleared");
+}
+
 static void leave(struct handler *h, const struct event *event)
 {
 	struct world *w = h->w;
 	u8 index = w->cpus[h->cpu].activation;
 	struct ghost *ghost = &w->ghosts[index];
 	struct border_activation *activation = &w->activations[index];
-	u64 entry = activation->home.rsp - 8;
+	u64 entry = ghost->back.rsp;	/* class S */
 	u8 kind = activation->entry;
 	const struct border_registration *registration = h->border.registration;
 
@@ -538,8 +572,8 @@ static void leave(struct handler *h, const struct event *event)
 	h->crossing = border_out(&h->border, h->exit);
 	say(h->log, "      %s\n", crossing_name(h->crossing));
 	carry_out(h, &h->border.actions);
-	if (h->crossing == BORDER_OUT_CALL && config.class == CLASS_S && !h->stub)
-		violate(w, "entry", "the kernel's function does not return to the stub");
+	if (config.class == CLASS_S && event->crossing != BORDER_OUT_INT)
+		check_home(h, entry);
 	if (h->crossing != event->crossing)
 		violate(w, event->crossing == BORDER_REFUSED ? "entry" : "refused",
 			"this was not recognized as a %s", crossing_name(event->crossing));

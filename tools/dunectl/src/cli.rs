@@ -81,7 +81,8 @@ const KEYS_NOTES: &str = "\
 The keys are yours alone, until you forget them or the computer is reset. Then what they
 encrypted is lost, unless they were put and you have their secret. No command prints a key.
 Without a guard, the kernel can read all keys, and so can root: `dunectl keys list` tells
-whether they are guarded.
+whether they are guarded. A guard that is launched guards them when guard-keys is loaded; if it
+is launched later, `dunectl keys guard` lets it.
 
 Exit status:
   0    done
@@ -458,6 +459,8 @@ pub enum KeysCommand {
         #[command(flatten)]
         input: Input,
     },
+    /// Let the guard keep the keys from the kernel: it is launched and not sealed, and no key exists
+    Guard,
     /// List your keys: names, kinds, messages so far, and what each may be used for
     List(Json),
     /// Clear a key; what it encrypted is lost, unless you have a copy of the secret

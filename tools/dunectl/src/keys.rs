@@ -93,6 +93,7 @@ nix::ioctl_readwrite!(sign_text, b'k', 5, Sign);
 nix::ioctl_readwrite!(verify_text, b'k', 6, Sign);
 nix::ioctl_readwrite!(list_key, b'k', 7, Key);
 nix::ioctl_write_ptr!(forget_key, b'k', 8, u64);
+nix::ioctl_none!(guard_keys, b'k', 9);
 
 type Request<T> = unsafe fn(i32, *mut T) -> nix::Result<i32>;
 
@@ -101,12 +102,16 @@ pub fn run(command: &KeysCommand) -> Result<End> {
     restore_sigpipe();
     let changes = matches!(
         command,
-        KeysCommand::Put { .. } | KeysCommand::Generate(_) | KeysCommand::Forget { .. }
+        KeysCommand::Put { .. }
+            | KeysCommand::Generate(_)
+            | KeysCommand::Guard
+            | KeysCommand::Forget { .. }
     );
     let device = Device::open(changes)?;
     match command {
         KeysCommand::Put { key, input } => device.put(key, input),
         KeysCommand::Generate(key) => device.generate(key),
+        KeysCommand::Guard => Ok(device.guard()),
         KeysCommand::Encrypt { name, extra, input } => device.encrypt(name, extra, input),
         KeysCommand::Decrypt { name, extra, input } => device.decrypt(name, extra, input),
         KeysCommand::Sign { name, input } => device.sign(name, input),
@@ -200,6 +205,26 @@ impl Device {
         let Some(mut new) = new_key(key) else { return Ok(refused(&key.name, Errno::EINVAL)) };
         let result = self.ask(generate_key, &mut new);
         Ok(done(&key.name, result))
+    }
+
+    fn guard(&self) -> End {
+        // SAFETY: the request has no argument.
+        let reason = match unsafe { guard_keys(self.0.as_raw_fd()) } {
+            Ok(_) => {
+                println!("{GUARDED}");
+                return End::Code(0);
+            }
+            Err(Errno::ENODEV) => "the guard is not launched: dunectl guard launch",
+            Err(Errno::EPERM) => "the guard is sealed, or you are not root",
+            Err(Errno::EALREADY) => "they are guarded already",
+            Err(Errno::ENOTEMPTY) => {
+                "there are keys, which the kernel could read until now, and which would be lost: \
+                 dunectl keys forget"
+            }
+            Err(other) => other.desc(),
+        };
+        eprintln!("dunectl: the keys are not guarded: {reason}");
+        End::Code(REFUSED)
     }
 
     fn encrypt(&self, name: &str, extra: &str, input: &Input) -> Result<End> {

@@ -20,8 +20,11 @@ enum border_action_kind {
 	ACT_CLEAR,		/* clear the set @argument of general registers */
 	ACT_RESTORE,		/* load the set @argument from what was saved */
 	ACT_FIXUP,		/* set the register that the module's fixup @argument names */
-	ACT_FRESH_STACK,	/* class S: clear the private stack, and put the gate on it */
-	ACT_PUSH_STUB,		/* class S: write the stub's address to the kernel's stack */
+	ACT_FRESH_STACK,	/* class S: put the gate on the private stack */
+	ACT_CLEAR_STACK,	/* class S: clear the private stack of the activation @argument */
+	ACT_KEEP,		/* class S: keep the kernel's callee-saved registers */
+	ACT_GIVE_BACK,		/* class S: load them again */
+	ACT_FAIL,		/* class S: the result is an error */
 	ACT_ENTER_M,		/* continue in M, at the activation's "inside" */
 	ACT_ENTER_K,		/* continue in K, at the "go" of the crossing */
 	ACT_PUBLISH,		/* border_publish(): then others may have the activation */

@@ -42,7 +42,8 @@ struct border_activation {
 	 * "home" is where the kernel continues after the border-out ret, and "exit" where M
 	 * then leaves: in class D the same place. "back" is where the kernel must return to
 	 * after a border-out call or int, and "inside" where M then continues: in class D the
-	 * same place, unless a fixup moves it. In class S the kernel sees neither exit nor inside.
+	 * same place, unless a fixup moves it. In class S the kernel sees neither exit nor inside,
+	 * and home is the gate, with RSP as it was at the entry.
 	 */
 	struct border_place home;
 	struct border_place exit;

@@ -22,7 +22,7 @@ static struct border_claim refuse(u8 suspicion)
 /*
  * The kernel's function ends in a jump to an entry point of the module that called it: the entered
  * function returns for it, to the place where the activation waits, and crosses no border then.
- * Class S has another stack there.
+ * Class S calls nothing.
  */
 static int returns_by_entry(const struct border_module *module,
 			    const struct border_activation *activation,
@@ -110,8 +110,11 @@ struct border_claim border_match(const struct border *border, const struct borde
 	entry = module_entry(border->module, exit->at.rip);
 	if (entry == ENTRY_NONE)
 		return claim;
-	/* A return into the text would cross no border: the caller would choose the place. */
-	if (module_has(border->module, exit->return_address))
+	/*
+	 * A return into the text would cross no border: the caller would choose the place. Class S
+	 * returns to its gate.
+	 */
+	if (border->module->class == CLASS_D && module_has(border->module, exit->return_address))
 		return refuse(SUSPECT_RETURN);
 	return match_entry(border, entry);
 }
@@ -164,6 +167,7 @@ static void begin(struct border *border, struct border_activation *activation,
 	activation->exit = activation->home;
 	activation->inside = exit->at;
 	if (module->class == CLASS_S) {
+		activation->home = place(module->gate, exit->at.rsp);
 		activation->exit = place(module->gate,
 					 module_stack_top(module, claim->activation));
 		activation->inside.rsp = activation->exit.rsp - 8;
@@ -177,7 +181,7 @@ u8 border_in(struct border *border, const struct border_exit *exit,
 	struct cpu_event event = {
 		.kind = CPU_ENTER, .class = border->module->class, .crossing = claim->crossing,
 		.activation = claim->activation, .privileges = border->registration->privileges,
-		.fixup = claim->fixup,
+		.fixup = claim->fixup, .was_dead = word_state(claim->word) == ACTIVATION_DEAD,
 	};
 	u8 how = claim->crossing == BORDER_IN_CALL ? ACTIVATION_CLAIM : ACTIVATION_RESUME;
 
@@ -223,20 +227,34 @@ static int is_on_its_stack(const struct border *border, const struct border_acti
 	return exit->stack == activation->stack;
 }
 
+/* Class S has no fixups, and what faulted may be secret: the kernel never gets its exceptions. */
+static int is_hidden(const struct border *border, const struct border_exit *exit)
+{
+	return border->module->class == CLASS_S && !exit->is_fetch &&
+	       exit->cause != CAUSE_INTERRUPT;
+}
+
 /* By which crossing M was left. */
 static u8 recognize(const struct border *border, const struct border_activation *activation,
 		    const struct border_exit *exit)
 {
+	int is_secret = border->module->class == CLASS_S;
+
+	if (is_hidden(border, exit))
+		return BORDER_REFUSED;
 	/* An interrupt may come after a jump out of the text and before its first fetch. */
 	if (!exit->is_fetch && module_has(border->module, exit->at.rip))
 		return is_on_its_stack(border, activation, exit) ? BORDER_OUT_INT : BORDER_REFUSED;
 	if (is_same(exit->at, activation->exit))
 		return BORDER_OUT_RET;
-	/* The function's last call was made by a jump: the kernel's function returns for it. */
+	/*
+	 * The function's last call was made by a jump: the kernel's function returns for it. In
+	 * class S that can only be a return thunk of the kernel's, and the gate returns for it.
+	 */
 	if (exit->at.rsp == activation->exit.rsp - 8 &&
-	    exit->return_address == activation->exit.rip)
+	    (is_secret || exit->return_address == activation->exit.rip))
 		return BORDER_OUT_RET;
-	if (module_has(border->module, exit->return_address) &&
+	if (!is_secret && module_has(border->module, exit->return_address) &&
 	    is_on_its_stack(border, activation, exit))
 		return BORDER_OUT_CALL;
 	return BORDER_REFUSED;
@@ -246,7 +264,7 @@ static u8 recognize(const struct border *border, const struct border_activation 
 static void record(struct border *border, struct border_activation *activation,
 		   const struct border_exit *exit, u8 crossing)
 {
-	struct border_place entered = place(border->module->stub, activation->home.rsp - 8);
+	struct border_place stub = place(border->module->stub, activation->home.rsp);
 	int is_secret = border->module->class == CLASS_S;
 
 	activation->cause = exit->cause;
@@ -254,23 +272,20 @@ static void record(struct border *border, struct border_activation *activation,
 	switch (crossing) {
 	case BORDER_OUT_CALL:
 		activation->inside = place(exit->return_address, exit->at.rsp + 8);
-		activation->back = is_secret ? entered : activation->inside;
-		if (is_secret)
-			border->go.rsp = entered.rsp - 8;
+		activation->back = activation->inside;
 		break;
 	case BORDER_OUT_INT:
 		activation->inside = exit->at;
-		activation->back = is_secret ? entered : exit->at;
+		activation->back = is_secret ? stub : exit->at;
 		border->go = activation->back;
 		break;
 	case BORDER_OUT_RET:
 		if (is_secret)
-			border->go = is_same(exit->at, activation->exit) ? activation->home :
-				     place(exit->at.rip, activation->home.rsp - 8);
+			border->go = activation->home;
 		break;
 	default:
 		/* The place to which the kernel would return, to know it if it tries. */
-		activation->back = is_secret ? entered : exit->at;
+		activation->back = is_secret ? stub : exit->at;
 		if (is_secret)
 			border->go = activation->home;
 	}
@@ -303,9 +318,7 @@ u8 border_out(struct border *border, const struct border_exit *exit)
 		border->publish = ACTIVATION_DIE;
 	record(border, activation, exit, crossing);
 	*border->cpu = cpu_step(*border->cpu, &event, &border->actions);
-	if (crossing == BORDER_OUT_CALL && border->module->class == CLASS_S)
-		border_do(&border->actions, ACT_PUSH_STUB, 0);
-	if (!exit->is_fetch)
+	if (!exit->is_fetch && !is_hidden(border, exit))
 		border_do(&border->actions, ACT_DELIVER, 0);
 	border_do(&border->actions, ACT_PUBLISH, index);
 	if (crossing == BORDER_REFUSED)

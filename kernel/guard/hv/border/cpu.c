@@ -4,20 +4,22 @@
 #include "guard/hv/border/module.h"
 
 /*
- * The registers that M finds. After a call it made, the kernel's result is in RAX and RDX. A
- * module of class D takes the other registers that a function may change as the kernel leaves
- * them, too: they are dead by the calling convention.
+ * The registers that M finds. A module of class D takes those that a function may change as the
+ * kernel leaves them: after a call they have the result, or are dead by the calling convention.
  */
 static void restore(const struct cpu_event *event, struct border_actions *actions)
 {
 	switch (event->crossing) {
 	case BORDER_IN_CALL:
-		if (event->class == CLASS_S)
-			border_do(actions, ACT_FRESH_STACK, event->activation);
+		if (event->class != CLASS_S)
+			break;
+		if (event->was_dead)
+			border_do(actions, ACT_CLEAR_STACK, event->activation);
+		border_do(actions, ACT_FRESH_STACK, event->activation);
+		border_do(actions, ACT_KEEP, event->activation);
 		break;
 	case BORDER_IN_RET:
-		border_do(actions, ACT_RESTORE, event->class == CLASS_S ?
-			  REGISTERS_BUT_RESULT : REGISTERS_CALLEE_SAVED);
+		border_do(actions, ACT_RESTORE, REGISTERS_CALLEE_SAVED);
 		break;
 	case BORDER_IN_RTI:
 		border_do(actions, ACT_RESTORE, REGISTERS_ALL);
@@ -27,7 +29,10 @@ static void restore(const struct cpu_event *event, struct border_actions *action
 	}
 }
 
-/* The registers that K finds: of class S, only those that carry a message of the module's. */
+/*
+ * The registers that K finds. Of class S it finds the result, and its own callee-saved registers;
+ * after an interrupt, nothing. An activation that died has an error as its result.
+ */
 static void save(const struct cpu_event *event, u32 activation, struct border_actions *actions)
 {
 	u32 clear = REGISTERS_ALL;
@@ -36,11 +41,16 @@ static void save(const struct cpu_event *event, u32 activation, struct border_ac
 		border_do(actions, ACT_SAVE, activation);
 	if (event->class != CLASS_S)
 		return;
-	if (event->crossing == BORDER_OUT_CALL)
-		clear = REGISTERS_BUT_ARGUMENTS;
 	if (event->crossing == BORDER_OUT_RET)
 		clear = REGISTERS_BUT_RESULT;
 	border_do(actions, ACT_CLEAR, clear);
+	if (event->crossing == BORDER_OUT_INT)
+		return;
+	border_do(actions, ACT_GIVE_BACK, activation);
+	if (event->crossing == BORDER_OUT_RET)
+		return;
+	border_do(actions, ACT_FAIL, 0);
+	border_do(actions, ACT_CLEAR_STACK, activation);
 }
 
 static u8 flush(u8 owed, struct border_actions *actions)

@@ -40,6 +40,7 @@ struct cpu_event {
 	u8 class;
 	u8 crossing;
 	u8 activation;
+	u8 was_dead;	/* a border-in call: the activation was not free, but dead */
 	u32 privileges;
 	u32 fixup;	/* NO_FIXUP, or the fixup by which a border-in rti resumes */
 };

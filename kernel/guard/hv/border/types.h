@@ -25,9 +25,9 @@ struct border_place {
 };
 
 /*
- * The class of a module. S keeps secrets: it has private stacks, and its registers never reach
- * the kernel. D is a driver that nobody changed: it works on the kernel's stack, which the
- * kernel can write.
+ * The class of a module. S keeps secrets: it has private stacks, its registers never reach the
+ * kernel, and it calls nothing. D is a driver that nobody changed: it works on the kernel's stack,
+ * which the kernel can write.
  */
 enum border_class {
 	CLASS_D,
@@ -72,7 +72,6 @@ enum border_registers {
 	REGISTERS_ALL,
 	REGISTERS_CALLEE_SAVED,
 	REGISTERS_BUT_RESULT,		/* all but RAX and RDX */
-	REGISTERS_BUT_ARGUMENTS,	/* all but RDI, RSI, RDX, RCX, R8 and R9 */
 };
 
 #endif /* GUARD_BORDER_TYPES_H */

@@ -4,16 +4,20 @@
 #include <linux/objtool.h>
 #include <asm-generic/errno-base.h>
 
+#include "guard/keys/inside/exchange.h"
 #include "guard/keys/inside/inside.h"
 
 	.section .bss.guard.stacks, "aw", @nobits
 	.balign	4096
+	.globl	keys_stacks
 keys_stacks:
 	.skip	KEYS_STACKS * KEYS_STACK
 
 	/* Nothing, at the start of a page. */
 	.section .rodata, "a"
 	.balign	4096
+	.globl	keys_rodata
+keys_rodata:
 
 	.section .bss, "aw", @nobits
 	.balign	4
@@ -26,9 +30,10 @@ keys_busy:
 /*
  * long keys_enter(void)
  *
- * One CPU at a time is inside; another one is refused. A guard enters on one of the private
- * stacks, and clears it before. Without a guard, RSP is on a stack of the kernel's: then the first
- * private stack is used, and cleared at the end.
+ * One CPU at a time is inside; another one is refused. A guard enters on one of the private stacks,
+ * of which the part that is used is cleared at the end. Without a guard, RSP is on a stack of the
+ * kernel's: then the first private stack is used, and all of it is cleared, since interrupts of the
+ * kernel use it, too.
  *
  * keys_work() ends with a jump to keys_leave, and not with RET: see Makefile. So there is no RET
  * and no call inside, and what the kernel does against attacks on return predictions is
@@ -45,14 +50,18 @@ SYM_FUNC_START(keys_enter)
 	cmp	$KEYS_STACKS * KEYS_STACK, %rcx
 	jb	.Lgiven
 	lea	KEYS_STACK(%rdx), %rsp
+	mov	$KEYS_STACK / 8, %ecx
+	xor	%edi, %edi
 	jmp	.Lwork
 .Lgiven:
-	xor	%edx, %edx
 	and	$-16, %rsp
+	lea	-KEYS_USED(%rsp), %rdx
+	mov	$KEYS_USED / 8, %ecx
+	mov	$1, %edi
 .Lwork:
 	push	%rax
 	push	%rdx
-	push	$0	/* in the place of a return address */
+	push	%rcx	/* in the place of a return address */
 	jmp	keys_work
 
 /* RAX: the result. All other registers that a function may change are secret. */
@@ -61,12 +70,8 @@ SYM_INNER_LABEL(keys_leave, SYM_L_GLOBAL)
 	pop	%rdi
 	pop	%rsp
 	mov	%rax, %rdx
-	test	%rdi, %rdi
-	jz	.Lclear
-	mov	$KEYS_STACK / 8, %ecx
 	xor	%eax, %eax
 	rep stosq
-.Lclear:
 	mov	%rdx, %rax
 	xor	%ecx, %ecx
 	xor	%edx, %edx
@@ -81,5 +86,8 @@ SYM_INNER_LABEL(keys_leave, SYM_L_GLOBAL)
 .Lbusy:
 	mov	$-EBUSY, %rax
 	RET
+/* Where the kernel sees a guarded inside that it has interrupted. Nobody executes this. */
+SYM_INNER_LABEL(keys_interrupted, SYM_L_GLOBAL)
+	ud2
 SYM_FUNC_END(keys_enter)
 STACK_FRAME_NON_STANDARD keys_enter

@@ -13,6 +13,15 @@
 #ifndef GUARD_KEYS_INSIDE_EXCHANGE_H
 #define GUARD_KEYS_INSIDE_EXCHANGE_H
 
+/*
+ * Stacks at the start of the private section: a guard gives one to each activation; without a guard,
+ * the first one is used.
+ */
+#define KEYS_STACKS	4
+#define KEYS_STACK	16384
+
+#ifndef __ASSEMBLER__
+
 #include <asm-generic/errno.h>
 
 /* The same types as Linux's, so that a file may include both definitions. */
@@ -42,6 +51,7 @@ enum keys_op {
 	KEYS_LIST,		/* the first key from index on that the caller may use */
 	KEYS_FORGET,		/* one key; gives kept */
 	KEYS_FORGET_FILE,	/* all keys of the caller's file that are not kept */
+	KEYS_STATUS,		/* gives guarded, and in index how many keys there are */
 };
 
 enum keys_kind {
@@ -67,6 +77,7 @@ enum keys_kind {
  * @extra_length:	bytes of keys_exchange.extra
  * @secret_length:	bytes of @secret
  * @index:		of KEYS_LIST, from 0
+ * @guarded:		result of KEYS_STATUS: 1 if a guard has entered the inside, else 0
  * @uses:		result of KEYS_LIST: messages that the key has encrypted or signed
  * @nonce:		of a message
  * @tag:		of a message
@@ -88,6 +99,7 @@ struct keys_request {
 	u32 secret_length;
 	u32 index;
 	u64 uses;
+	u64 guarded;
 	u8 nonce[KEYS_NONCE];
 	u8 tag[KEYS_TAG];
 	u8 signature[KEYS_SIGNATURE];
@@ -109,8 +121,15 @@ extern struct keys_exchange keys_exchange;
 
 /*
  * Does what the exchange's request asks for. Returns 0 or a negative errno: -EBUSY if another CPU
- * is inside. For any context; it needs little of the caller's stack.
+ * is inside, -EIO from a guard if the inside had an exception. For any context; it needs little of
+ * the caller's stack.
  */
 long keys_enter(void);
+
+/* For a guard: the other ends of the sections, and where the kernel sees an interrupted inside. */
+extern const u8 keys_interrupted[], keys_text_end[], keys_rodata[], keys_rodata_end[];
+extern u8 keys_stacks[], keys_private_end[];
+
+#endif /* !__ASSEMBLER__ */
 
 #endif /* GUARD_KEYS_INSIDE_EXCHANGE_H */

@@ -4,15 +4,17 @@
 #define GUARD_KEYS_INSIDE_INSIDE_H
 
 /*
- * The stacks of the inside: a guard gives one to each activation; without a guard, the first one is
- * used. They have room for the frame of keys_work() and for an interrupt of the kernel's.
+ * The stacks of the inside are the ones of exchange.h: they have room for the frame of keys_work(),
+ * which is smaller than KEYS_USED, and for an interrupt of the kernel's.
  */
-#define KEYS_STACKS	4
-#define KEYS_STACK	16384
+#define KEYS_USED	4608
 
 #ifndef __ASSEMBLER__
-/* work.c: on a private stack, by one CPU at a time. enter.S calls it, and has its end. */
-long keys_work(void);
+/*
+ * work.c: on a private stack, by one CPU at a time. enter.S calls it, and has its end. @guarded: the
+ * stack was given, by a guard.
+ */
+long keys_work(int guarded);
 #endif
 
 #endif /* GUARD_KEYS_INSIDE_INSIDE_H */

@@ -304,6 +304,17 @@ static long forget_file(void)
 	return 0;
 }
 
+static long status(void)
+{
+	u32 i, count = 0;
+
+	for (i = 0; i < KEYS_MAX; i++)
+		count += keys_table[i].handle != 0;
+	keys_exchange.request.index = count;
+	keys_exchange.request.guarded = request.guarded;
+	return 0;
+}
+
 static long work(void)
 {
 	switch (request.op) {
@@ -323,17 +334,20 @@ static long work(void)
 		return forget();
 	case KEYS_FORGET_FILE:
 		return forget_file();
+	case KEYS_STATUS:
+		return status();
 	default:
 		return -EINVAL;
 	}
 }
 
-__attribute__((flatten)) long keys_work(void)
+__attribute__((flatten)) long keys_work(int guarded)
 {
 	long result;
 
 	copy_shared(&request, &keys_exchange.request, sizeof(request));
 	clear(keys_exchange.request.secret, KEYS_SECRET + KEYS_SEED);
+	request.guarded = guarded;
 	result = work();
 	clear(&request, sizeof(request));
 	return result;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * M's memory in class S: one nested page table and one page table for all CPUs, which are constant
+ * while the module is registered. Both have the module's own pages, and the tables themselves, which
+ * only the processor reads. Nothing of the kernel's is linked or borrowed, so that no pointer leads
+ * the module elsewhere, and no translation of Linux's needs to reach M.
+ */
+#include <linux/types.h>
+
+#include "guard/hv/views.h"
+
+#define PAGE		4096ULL
+#define ENTRIES		512
+
+/* Entries of the page table: present, writable, accessed, dirty, no execute. */
+#define TABLE		(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5))
+#define TEXT		(BIT_ULL(0) | BIT_ULL(5))
+#define CONSTANT	(TEXT | BIT_ULL(63))
+#define DATA		(CONSTANT | BIT_ULL(1) | BIT_ULL(6))
+
+static u64 *entry_of(const struct hv_guarded *guarded, u64 physical)
+{
+	return hv_nested_entry(guarded->view, physical, 12);
+}
+
+/* A table at its own physical address, of which M has no mapping. */
+static u64 *take(const struct hv_guarded *guarded)
+{
+	u64 *table = hv_pool_take(1);
+
+	if (table)
+		*entry_of(guarded, hv_physical(table)) =
+			hv_physical(table) | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
+	return table;
+}
+
+static bool map(struct hv_guarded *guarded, u64 address, const u64 *frames, u32 pages, u64 rights)
+{
+	u64 *table, *entry, *new;
+	u32 shift;
+
+	for (; pages; pages--, frames++, address += PAGE) {
+		table = guarded->space;
+		for (shift = 39; shift > 12; shift -= 9) {
+			entry = &table[hv_index(address, shift)];
+			if (!*entry) {
+				new = take(guarded);
+				if (!new)
+					return false;
+				*entry = hv_physical(new) | TABLE;
+			}
+			table = hv_pointer(*entry & HV_ADDRESS);
+		}
+		table[hv_index(address, 12)] = *frames | rights;
+	}
+	return true;
+}
+
+bool hv_secret_make(struct hv_guarded *guarded)
+{
+	const struct hv_registration *copy = guarded->copy;
+	const struct hv_secret *secret = &copy->secret;
+	void *view = hv_pool_take(1);
+	u32 i;
+
+	if (!view)
+		return false;
+	guarded->view = hv_physical(view);
+	guarded->space = take(guarded);
+	for (i = 0; i < secret->exchange_pages; i++)
+		*entry_of(guarded, guarded->exchanges[i]) =
+			guarded->exchanges[i] | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
+	return guarded->space &&
+	       map(guarded, copy->text, guarded->texts, copy->text_pages, TEXT) &&
+	       map(guarded, secret->constants, guarded->texts + copy->text_pages,
+		   secret->constant_pages, CONSTANT) &&
+	       map(guarded, secret->private, guarded->privates, copy->private_count, DATA) &&
+	       map(guarded, secret->exchange, guarded->exchanges, secret->exchange_pages, DATA);
+}
+
+static void free_table(u64 *table, u32 shift)
+{
+	u32 i;
+
+	for (i = 0; shift > 12 && i < ENTRIES; i++)
+		if (table[i])
+			free_table(hv_pointer(table[i] & HV_ADDRESS), shift - 9);
+	hv_pool_give(table, 1);
+}
+
+void hv_secret_free(struct hv_guarded *guarded)
+{
+	if (guarded->space)
+		free_table(guarded->space, 39);
+}
+
+void hv_secret_open(struct hv_guarded *guarded, bool open)
+{
+	u64 rights;
+	u32 i;
+
+	for (i = 0; i < guarded->frozen; i++) {
+		rights = i < guarded->copy->text_pages ? HV_NPT_READ :
+							 HV_NPT_READ | HV_NPT_NO_EXECUTE;
+		__atomic_store_n(entry_of(guarded, guarded->texts[i]),
+				 open ? guarded->texts[i] | rights : 0, __ATOMIC_RELEASE);
+	}
+	rights = HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
+	for (i = 0; i < guarded->copy->private_count; i++)
+		__atomic_store_n(entry_of(guarded, guarded->privates[i]),
+				 open ? guarded->privates[i] | rights : 0, __ATOMIC_RELEASE);
+}
+
+void hv_secret_clear_stack(const struct hv_guarded *guarded, u32 activation)
+{
+	u32 pages = guarded->copy->secret.stack_pages, i, word;
+	const u64 *frame = &guarded->privates[activation * pages];
+
+	for (i = 0; i < pages; i++)
+		for (word = 0; word < PAGE / sizeof(u64); word++)
+			((u64 *)hv_guest_memory(frame[i]))[word] = 0;
+}
