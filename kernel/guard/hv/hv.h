@@ -205,7 +205,6 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 #define HV_PORT_CONTROL		0x92
 #define HV_PORT_KEYBOARD	0x64
 /* Of PCI's configuration space: the address, four bytes, which include HV_PORT_RESET. */
-#define HV_PORT_PCI		0xcf8
 
 /* The most registers of sleep that a computer has. */
 #define HV_SLEEP_PORTS		3

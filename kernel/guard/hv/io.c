@@ -38,6 +38,8 @@ static u8 allowed_byte(u32 port, u8 byte)
 /* Whether this write resets the computer or switches it off; each is one byte. */
 static bool ends(u32 port, u8 byte)
 {
+	int i;
+
 	switch (port) {
 	case HV_PORT_RESET:
 		return byte & BIT(2);
@@ -46,10 +48,12 @@ static bool ends(u32 port, u8 byte)
 	case HV_PORT_KEYBOARD:
 		/* Pulses lines that have a 0; bit 0 is the reset. */
 		return (byte & 0xf1) == 0xf0;
-	default:
-		/* A sleep register's byte that still has SLP_EN switches the computer off. */
-		return byte & SLEEP_ENABLE;
 	}
+	/* A sleep register's byte that still has SLP_EN switches the computer off. */
+	for (i = 0; i < HV_SLEEP_PORTS; i++)
+		if (hv_config.sleep[i].port == port)
+			return byte & SLEEP_ENABLE;
+	return false;
 }
 
 static bool is_watched(u32 port)
