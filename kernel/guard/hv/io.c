@@ -52,7 +52,7 @@ static bool ends(u32 port, u8 byte)
 	}
 }
 
-/* The chipset's register of reset is a byte in the address of PCI's, which is written as a whole. */
+/* PCI's address is written as a whole, and then includes the chipset's register of reset. */
 static bool is_pci_address(u16 port, u32 size)
 {
 	return port == HV_PORT_PCI && size == 4;
