@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a module of class S tells dune-guard.ko of itself, so that its secrets are kept from the rest
- * of the kernel. dune-guard.ko exports the functions; a module that also works without it finds
- * them by symbol_get().
+ * What a module of class S tells dune-guard.ko of itself, so that its secrets are kept from the
+ * rest of the kernel. dune-guard.ko exports the functions; a module that also works without it
+ * finds them by symbol_get().
  */
 #ifndef GUARD_SECRET_H
 #define GUARD_SECRET_H
@@ -33,8 +33,8 @@ struct guard_secret {
 
 /*
  * For process context. No thread is in the text. What is in the private part is cleared. Returns a
- * number for guard_secret_disarm(), or a negative errno: -ENODEV: the guard is not launched; -EPERM:
- * it is sealed; -ENOSPC: too many modules are guarded.
+ * number for guard_secret_disarm(), or a negative errno: -ENODEV: the guard is not launched;
+ * -EPERM: it is sealed; -ENOSPC: too many modules are guarded.
  */
 int guard_secret_arm(const struct guard_secret *secret);
 /* Clears the private part, and gives all to the kernel again. Returns 0 or a negative errno. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A module of class S (secret/), whose secret is in its registers, on its stack and in its private
- * memory while a hostile kernel calls it, interrupts it, lets it die, and looks for the secret. Fails
- * if the kernel finds it in a register or in any memory, if the module is entered or resumed in a
- * wrong way, if it reaches anything that is not its own, or if it loses a value.
+ * memory while a hostile kernel calls it, interrupts it, lets it die, and looks for the secret.
+ * Fails if the kernel finds it in a register or in any memory, if the module is entered or resumed
+ * in a wrong way, if it reaches anything that is not its own, or if it loses a value.
  */
 #define _GNU_SOURCE
 #include "cpu.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Modules of class S, which tell their parts themselves (guard/secret.h). Before the seal the kernel
- * is trusted, so nothing verifies that the text is the one that was built.
+ * Modules of class S, which tell their parts themselves (guard/secret.h). Before the seal the
+ * kernel is trusted, so nothing verifies that the text is the one that was built.
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 

@@ -15,7 +15,7 @@
 #define SECRET_FLAGS		2	/* RFLAGS */
 #define SECRET_RSP		3
 #define SECRET_SPIN		4	/* that many rounds with secrets: 1, or 0 if one was lost */
-#define SECRET_STORE		5	/* leaves the secret in memory, on the stack, in registers */
+#define SECRET_STORE		5	/* leaves the secret everywhere */
 #define SECRET_CHECK		6	/* 1 if the private memory has the secret */
 #define SECRET_RESIDUE		7	/* 0 if its stack is clear */
 #define SECRET_READ		8	/* reads at an address, with secrets in registers */

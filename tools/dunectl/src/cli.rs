@@ -75,7 +75,7 @@ Exit status:
   69   there is no /dev/dune-guard, or it may not be opened
   125  dunectl failed
 
-The guard cannot protect single kernel modules yet: docs/guard.md tells what it promises.";
+Of kernel modules the guard protects guard-keys alone: docs/guard.md tells what it promises.";
 
 const KEYS_NOTES: &str = "\
 The keys are yours alone, until you forget them or the computer is reset. Then what they
@@ -459,7 +459,9 @@ pub enum KeysCommand {
         #[command(flatten)]
         input: Input,
     },
-    /// Let the guard keep the keys from the kernel: it is launched and not sealed, and no key exists
+    /// Let a guard that is launched, and not sealed, keep the keys from the kernel
+    ///
+    /// Keys that exist already must be forgotten first: the kernel could read them.
     Guard,
     /// List your keys: names, kinds, messages so far, and what each may be used for
     List(Json),

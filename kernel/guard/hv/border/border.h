@@ -26,7 +26,7 @@
 /* What the hypervisor reads of the guest at an exit. */
 struct border_exit {
 	struct border_place at;
-	u64 return_address;	/* class D: what is where RSP points, after a call its return address */
+	u64 return_address;	/* class D: where RSP points; after a call, its return address */
 	u64 stack;		/* names the stack on which RSP is */
 	u8 is_proper;		/* ring 0, 64-bit code, this CPU's own GS base */
 	u8 is_fetch;		/* a fetch, or else an interrupt or exception with the cause */

@@ -40,7 +40,7 @@ struct border_module {
 	u32 fixup_count;
 	/* Class S only. */
 	u64 stub;	/* a place of the text, where the kernel sees each activation that is out */
-	u64 gate;	/* a return of the kernel's, to which entered functions return, and then K */
+	u64 gate;	/* a return of the kernel's: M returns there, and then K does */
 	u64 stacks;	/* the private stacks, one for each activation of the pool */
 	u64 stack_size;
 };

@@ -14,8 +14,8 @@
 #define GUARD_KEYS_INSIDE_EXCHANGE_H
 
 /*
- * Stacks at the start of the private section: a guard gives one to each activation; without a guard,
- * the first one is used.
+ * Stacks at the start of the private section: a guard gives one to each activation; without a
+ * guard, the first one is used.
  */
 #define KEYS_STACKS	4
 #define KEYS_STACK	16384

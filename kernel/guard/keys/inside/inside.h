@@ -11,8 +11,8 @@
 
 #ifndef __ASSEMBLER__
 /*
- * work.c: on a private stack, by one CPU at a time. enter.S calls it, and has its end. @guarded: the
- * stack was given, by a guard.
+ * work.c: on a private stack, by one CPU at a time. enter.S calls it, and has its end. @guarded:
+ * the stack was given, by a guard.
  */
 long keys_work(int guarded);
 #endif
