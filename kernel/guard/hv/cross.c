@@ -36,12 +36,18 @@ static struct {
 /* No activation from this one on was ever claimed: the search ends there. */
 static u32 claimed;
 
+static bool has(const struct hv_guarded *guarded, u64 rip)
+{
+	return rip - guarded->module.text < guarded->size ||
+	       rip - guarded->module.init_text < guarded->init_size;
+}
+
 static struct hv_guarded *find(u64 rip)
 {
 	u32 i;
 
 	for (i = 0; i < HV_REGISTRATIONS; i++)
-		if (rip - hv_guarded[i].module.text < hv_guarded[i].size)
+		if (has(&hv_guarded[i], rip))
 			return &hv_guarded[i];
 	return NULL;
 }
@@ -115,7 +121,7 @@ static void restore(struct hv_cpu *cpu, u32 set, u32 activation)
 static void fix_up(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 fixup,
 		   const u64 kernels[16])
 {
-	u64 reg = guarded->fixups[fixup].reg;
+	u64 reg = guarded->module.fixups[fixup].reg;
 
 	if (!reg)
 		hv_vmcb_of_m(cpu)->save.rax = kernels[0];
@@ -141,6 +147,8 @@ static void enter_m(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 		m->control.clean = 0;
 	}
 	hv_space_give_back(cpu);
+	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
+		;
 	cpu->vmcb = m;
 	/* TCG shows no stale translation: this is the test. */
 	if (!cpu_is_square(&cpu->border) || !m->control.tlb_ctl)
@@ -265,6 +273,9 @@ bool hv_cross_fetch(struct hv_cpu *cpu)
 		hv_inject(cpu, X86_TRAP_GP, true);
 		return true;
 	}
+	/* The guest executes its fetch again. */
+	if (guarded->pending && !hv_patch_carry(guarded))
+		return true;
 	hv_border_begin(&border, cpu, guarded);
 	look_at_views(cpu, &border);
 	read_fetch(cpu, guarded, &exit);
@@ -416,7 +427,7 @@ void hv_cross_exit(struct hv_cpu *cpu, u32 code)
 	const struct border_activation *activation = &hv_activations[index];
 	struct hv_guarded *guarded = &hv_guarded[word_registration(activation->word)];
 	struct border_exit exit = { .at = { m->save.rip, m->save.rsp } };
-	bool is_inside = exit.at.rip - guarded->module.text < guarded->size;
+	bool is_inside = has(guarded, exit.at.rip);
 	struct border border;
 	struct event event = {};
 	u8 crossing;

@@ -30,8 +30,7 @@ static u64 read(u64 physical)
 	return *(u64 *)hv_guest_memory(physical);
 }
 
-/* Returns whether the guest has @address mapped. */
-static bool translate(u64 cr3, u64 address, u64 *physical)
+bool hv_translate(u64 cr3, u64 address, u64 *physical)
 {
 	u64 entry = cr3, offsets;
 	int shift = TOP_SHIFT;
@@ -55,7 +54,7 @@ u32 hv_prefixes(struct hv_cpu *cpu)
 	u32 i, count = 0;
 	u64 physical;
 
-	for (i = 0; i <= MOST_PREFIXES && translate(save->cr3, save->rip + i, &physical); i++) {
+	for (i = 0; i <= MOST_PREFIXES && hv_translate(save->cr3, save->rip + i, &physical); i++) {
 		if ((read(physical) >> 8 * (physical & 7) & 0xff) == 0x0f) {
 			count = i;
 			break;

@@ -18,6 +18,7 @@
 
 #include "guard/hv/hv.h"
 #include "guard/hv/lock.h"
+#include "guard/hv/views.h"
 
 #define LARGE_PAGE	0x200000
 #define PAGE_WORDS	512
@@ -90,6 +91,7 @@ static void step_end(struct hv_cpu *cpu)
 	for (i = 0; i < PAGE_WORDS; i++)
 		__atomic_store_n(&hv_config.sink[i], 0, __ATOMIC_RELAXED);
 	cpu->steps = false;
+	hv_patch_written(cpu);
 	vmcb->control.nested_cr3 = hv_config.nested_cr3;
 	vmcb->save.rflags &= ~(X86_EFLAGS_TF | X86_EFLAGS_IF);
 	vmcb->save.rflags |= cpu->step_flags;
@@ -148,12 +150,17 @@ void hv_memory_fault(struct hv_cpu *cpu)
 {
 	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
 	u64 address = control->exit_info_2;
+	bool is_write = !cpu->lowered && control->exit_info_1 & SVM_NPF_WRITE &&
+			!(control->exit_info_1 & SVM_NPF_TABLE);
 
 	cpu->counts[HV_COUNT_MEMORY]++;
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
-	if ((hv_is_guards(address) || hv_nested_hides(address)) && !cpu->lowered &&
-	    control->exit_info_1 & SVM_NPF_WRITE && !(control->exit_info_1 & SVM_NPF_TABLE)) {
+	if (is_write && hv_patch_faults(cpu, address)) {
+		step_begin(cpu);
+		return;
+	}
+	if (is_write && (hv_is_guards(address) || hv_nested_hides(address))) {
 		hv_log(cpu, HV_LOG_WRITE, address);
 		step_begin(cpu);
 		return;

@@ -3,10 +3,11 @@
  * Exec views: modules whose text runs with privileges, and who may enter it.
  *
  * There are two views of memory. In K, the kernel's, the text of a guarded module is not
- * executable, and leads to a shadow: a copy that the kernel may read and patch. In M, one for each
- * module, nothing but its text is executable, its golden frames, which nobody writes; and only M
- * has the private frames. So each way across the border is a fetch that faults, an interrupt or an
- * exception, and cross.c asks border control (border/) which of the six crossings it is.
+ * executable, and leads to a shadow: a copy that the kernel may read and patch (patch.c). In M, one
+ * for each module, nothing but its text is executable, its golden frames, which nobody else
+ * changes; and only M has the private frames. So each way across the border is a fetch that faults,
+ * an interrupt or an exception, and cross.c asks border control (border/) which of the six
+ * crossings it is.
  *
  * M has a VMCB of its own on each CPU, with the constants of the launch: the guest hands it RIP,
  * RSP, general registers and harmless flags only. It has page tables of its own (space.c), so that
@@ -17,8 +18,13 @@
  * kernel's like any other, since the kernel could copy it, too. The first fetch elsewhere leads
  * back to K.
  *
- * register.c steps a registration; nested.c has the nested page tables, space.c M's page tables.
- * They call no file of this list that is before them.
+ * A module is either registered with all that M has to know (struct hv_registration), by a caller
+ * who is trusted before the seal; or it was described, and Linux tells where it has loaded it
+ * (struct hv_load), at any time: then all that M knows comes from the description, with which the
+ * frozen frames are compared.
+ *
+ * register.c steps a registration; describe.c has the descriptions; nested.c has the nested page
+ * tables, space.c M's page tables.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -28,17 +34,34 @@
 
 #ifndef __ASSEMBLER__
 
+#include <linux/build_bug.h>
 #include <linux/types.h>
 
+#include "guard/hv/border/border.h"
+#include "guard/hv/content.h"
+#include "guard/hv/hv.h"
+
 #define HV_NOWHERE	(~0ULL)
-/* In a fixup: it sets no register. */
-#define HV_NO_REGISTER	16
 
 /* The most bytes of a struct hv_registration. */
 #define HV_REGISTRATION_SIZE	0x10000
 
 /* Calls, interrupts and nested entries of all guarded modules at a time. */
 #define HV_ACTIVATIONS		64
+
+/* What of a module is frozen besides its text. Init's is given back when Linux frees it. */
+enum hv_range_kind {
+	HV_RODATA,
+	HV_INIT_TEXT,
+	HV_INIT_RODATA,
+	HV_RANGES,
+};
+
+struct hv_range {
+	u64 address;
+	u32 pages;
+	u32 reserved;
+};
 
 /**
  * struct hv_registration - what the guard has to know about a module before it is entered. It is
@@ -49,9 +72,10 @@
  * @private_count: pages that only M has; their contents are cleared in the end
  * @init:	offset into the text, or HV_NOWHERE
  * @exit:	the same
- * @words:	@text_pages physical addresses; @data_count struct hv_page; @private_count physical
- *		addresses; @entry_count offsets into the text, sorted; @bug_count offsets, sorted;
- *		@fixup_count struct hv_fixup, sorted by @from
+ * @ranges:	by enum hv_range_kind; without pages if the module has none
+ * @words:	physical addresses of @text_pages and of the pages of @ranges; @data_count struct
+ *		hv_page; @private_count physical addresses; @entry_count offsets into the text,
+ *		sorted; @bug_count offsets, sorted; @fixup_count struct border_fixup with offsets
  */
 struct hv_registration {
 	u64 text;
@@ -63,6 +87,7 @@ struct hv_registration {
 	u32 fixup_count;
 	u64 init;
 	u64 exit;
+	struct hv_range ranges[HV_RANGES];
 	u64 words[];
 };
 
@@ -72,59 +97,123 @@ struct hv_page {
 	u64 entry;
 };
 
-/* @reg: the general register that the kernel sets, by its number; HV_NO_REGISTER: none */
-struct hv_fixup {
-	u64 from;
-	u64 to;
-	u64 reg;
-};
+/* The pages of the text and of @ranges. */
+static inline u64 hv_registration_frames(const struct hv_registration *registration)
+{
+	u64 frames = registration->text_pages;
+	u32 i;
+
+	for (i = 0; i < HV_RANGES; i++)
+		frames += registration->ranges[i].pages;
+	return frames;
+}
 
 static inline u64 hv_registration_size(const struct hv_registration *registration)
 {
 	return sizeof(*registration) +
-	       registration->text_pages * sizeof(u64) +
+	       hv_registration_frames(registration) * sizeof(u64) +
 	       registration->data_count * sizeof(struct hv_page) +
 	       registration->private_count * sizeof(u64) +
 	       ((u64)registration->entry_count + registration->bug_count) * sizeof(u64) +
-	       registration->fixup_count * sizeof(struct hv_fixup);
+	       registration->fixup_count * sizeof(struct border_fixup);
 }
 
-#include "guard/hv/border/border.h"
-#include "guard/hv/hv.h"
+/**
+ * struct hv_description - a description (content.h) in the memory of the guest
+ * @size:	in bytes
+ * @frames:	physical addresses of its pages
+ */
+struct hv_description {
+	u64 size;
+	u64 frames[511];
+};
+
+/* The regions of which Linux names the pages: the first ones. */
+#define HV_LOAD_REGIONS		(CONTENT_INIT_RODATA + 1)
+#define HV_LOAD_FRAMES		495
+
+/**
+ * struct hv_load - where Linux has loaded a module that was described: a page. Nothing of it is
+ * believed; it only has to lead to the content that was described
+ * @regions:	by enum content_region; of the first HV_LOAD_REGIONS whole pages. A region of
+ *		@size 0 is not there
+ * @is_live:	init has returned before; not once the guard is sealed
+ * @frames:	physical addresses of the pages of the first HV_LOAD_REGIONS
+ */
+struct hv_load {
+	struct {
+		u64 address;
+		u64 size;
+	} regions[CONTENT_REGIONS];
+	u64 is_live;
+	u64 frames[HV_LOAD_FRAMES];
+};
+
+static_assert(sizeof(struct hv_description) == CONTENT_PAGE);
+static_assert(sizeof(struct hv_load) == CONTENT_PAGE);
+
+/**
+ * struct hv_known - a description that the guard has, from before the seal
+ * @content:	its parts
+ * @blob:	the guard's copy; NULL: there is none
+ * @symbols:	for content_check()
+ * @memory:	where the module is, while it is loaded; @pages are its golden frames
+ */
+struct hv_known {
+	struct content content;
+	void *blob;
+	u32 blob_pages;
+	u32 symbol_pages;
+	struct content_symbol *symbols;
+	struct content_memory memory[CONTENT_REGIONS];
+};
 
 /**
  * struct hv_guarded - a module, while it is registered
  * @used:	otherwise nothing here has a meaning
  * @number:	its index
  * @size:	of its text; 0 if it is not used
+ * @init_size:	of its init text; 0 once that is given back
  * @border:	its automaton
  * @module:	what border control knows about it
- * @copy:	the guard's own copy of what was registered
- * @texts:	physical addresses of the golden frames
- * @shadows:	the shadow frames
+ * @copy:	the guard's own copy of what was registered, or was made of a description
+ * @known:	the description of which it was made, or NULL
+ * @frames:	physical addresses of the golden frames: of text, and of copy->ranges
+ * @golden:	how many of them are golden: the first ones
+ * @mapped:	and how many are in M's page tables
+ * @shadows:	their shadows
  * @datas:	other pages of its own
  * @privates:	physical addresses of the private frames
- * @registers:	of each fixup, what it sets
  * @view:	M's nested page table
  * @lowered_view: L's
+ * @releasing:	CPUs that may still use init's frames, or then their shadows
  * @leaving:	CPUs that may still use what is to be given back
+ * @carries:	a CPU changes the golden frames: no other one enters M (patch.c)
+ * @pending:	the kernel's patches are not yet in the golden frames
+ * @waits:	how often a CPU did not enter M because of that
  */
 struct hv_guarded {
 	bool used;
 	u8 number;
 	u64 size;
+	u64 init_size;
 	struct border_registration border;
 	struct border_module module;
 	struct hv_registration *copy;
-	const u64 *texts;
-	u8 *shadows;
+	struct hv_known *known;
+	const u64 *frames;
+	u32 golden;
+	u32 mapped;
+	u8 **shadows;
 	const struct hv_page *datas;
 	const u64 *privates;
-	struct hv_fixup *fixups;
-	struct border_fixup *border_fixups;
 	u64 view;
 	u64 lowered_view;
+	u64 releasing;
 	u64 leaving;
+	bool carries;
+	bool pending;
+	u32 waits;
 };
 
 /* All that register.c, nested.c and space.c change. */
@@ -134,14 +223,20 @@ extern u32 hv_views_changed;
 extern struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 
 /* nested.c */
-/* Returns the physical address of a nested page table like K's, where nothing is executable. */
+/*
+ * Returns the physical address of a nested page table like K's, with @rights in each entry of the
+ * top level; 0 without memory.
+ */
 u64 hv_nested_make(u64 rights);
 void hv_nested_free(u64 root);
 /*
  * Returns the entry of a nested page table that maps 4 KB (@shift 12) or 2 MB (21) at a physical
- * address of the guest. It leads to nothing that another nested page table has, too.
+ * address of the guest, or NULL without memory. It leads to nothing that another nested page table
+ * has, too. Once there was memory for an entry, it is there.
  */
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift);
+/* The nested page table of a view gets what K has at this page, but not executable. */
+void hv_nested_follow(u64 root, u64 address);
 /* Returns the entry that K has for a page. */
 u64 hv_nested_look(u64 address);
 
@@ -161,8 +256,41 @@ void hv_space_reveal(u64 root);
 /* A fault of M: copies what the kernel's tables have. Returns whether there was something. */
 bool hv_space_borrow(struct hv_cpu *cpu, u64 address);
 void hv_space_give_back(struct hv_cpu *cpu);
+/* Whether a page of a guarded module is at this address of M's. */
+bool hv_space_owns(const struct hv_cpu *cpu, u64 address);
 /* Reads what the kernel has at an address. Returns false if it has nothing there. */
 bool hv_space_read(u64 cr3, u64 address, u64 *value);
+
+/* describe.c: with the lock */
+/* A copy of that size, and the shadows' addresses. Returns false without memory. */
+bool hv_take_copy(struct hv_guarded *guarded, const struct hv_registration *sizes);
+void hv_give_copy(struct hv_guarded *guarded);
+/* Finds the parts of the copy. */
+void hv_dissect(struct hv_guarded *guarded);
+/* A golden frame's linear address, its place in the module (content.h), and if that is text. */
+struct hv_place {
+	u64 address;
+	u32 region;
+	u32 offset;
+	bool is_text;
+};
+
+struct hv_place hv_place(const struct hv_guarded *guarded, u32 frame);
+/* DESCRIBE and UNDESCRIBE */
+s64 hv_describe(u32 number, u64 at);
+s64 hv_undescribe(u32 number);
+/* Makes the copy of a description and of a struct hv_load. Returns 0 or an error. */
+s64 hv_compose(struct hv_guarded *guarded, u64 at);
+/* Whether the golden frames have what was described, and K finds them at their addresses. */
+struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guarded *guarded);
+
+/* patch.c */
+/* A write of the kernel's faults. Returns whether it is one to a shadow, which is then stepped. */
+bool hv_patch_faults(struct hv_cpu *cpu, u64 address);
+/* The step is done. */
+void hv_patch_written(struct hv_cpu *cpu);
+/* Patches are pending, and this CPU is about to enter M. Returns whether it may. */
+bool hv_patch_carry(struct hv_guarded *guarded);
 
 /* register.c */
 /* K executes the shadow text of @guarded on this CPU (L); NULL: none. */
@@ -185,6 +313,14 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->cpu_number = cpu->number;
 	border->registration_number = guarded->number;
 	border->actions.count = 0;
+}
+
+static inline void hv_copy_page(u64 *to, const u64 *from)
+{
+	u32 word;
+
+	for (word = 0; word < 512; word++)
+		to[word] = from[word];
 }
 
 /* cross.c */

@@ -36,6 +36,9 @@ struct inside {
 	void (*start)(void);
 	u64 (*runs)(void);
 	void (*stop)(void);
+	/* 1, and 2 while the static key is on, which switch_key() changes. */
+	u64 (*key)(void);
+	void (*switch_key)(bool on);
 	/* No entry points. */
 	const void *middle;
 	const void *after_call;

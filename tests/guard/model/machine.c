@@ -76,7 +76,7 @@ const struct border_module *world_module(int module)
 	if (!m->text) {
 		entries[module] = text + ENTRY;
 		bugs[module] = text + INTERRUPTED;
-		fixups[module] = (struct border_fixup){ text + INTERRUPTED, text + FIXUP };
+		fixups[module] = (struct border_fixup){ text + INTERRUPTED, text + FIXUP, 0 };
 		*m = (struct border_module){
 			.class = config.class, .text = text, .text_end = text + TEXT_LENGTH,
 			.init = text + INIT, .exit = text + EXIT,
