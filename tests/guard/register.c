@@ -207,7 +207,7 @@ int main(void)
 	struct klog log;
 	int fd, before;
 
-	begin(300);
+	begin(900);
 	klog_begin(&log);
 	/* Another test may have left it. */
 	module_unload(OWN_NAME);

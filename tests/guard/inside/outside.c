@@ -208,7 +208,7 @@ enum lie {
 	SWAPPED_PAGES,		/* two pages of the text */
 	TWICE,			/* one page of the text for two */
 	GUARDS_PAGE,		/* a page of the guard's memory, at lie_value */
-	DEVICE,			/* the local APIC */
+	DEVICE,			/* where a graphics card has its memory */
 	TOO_HIGH,		/* an address where nothing is */
 	NO_INIT,		/* without the regions of init */
 	IS_LIVE,		/* init has run, they say */
@@ -313,7 +313,7 @@ static int tell_lie(const struct module *module)
 		load->frames[0] = lie_value;
 		break;
 	case DEVICE:
-		load->frames[0] = 0xfee00000;
+		load->frames[0] = 0xa0000;
 		break;
 	case TOO_HIGH:
 		load->frames[0] = ~0xfffULL;

@@ -546,7 +546,8 @@ static void leave(struct handler *h, const struct event *event)
 	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_INIT &&
 	    registration->state == REGISTRATION_ARMED)
 		violate(w, "entry", "init has returned, and the module is not sealed");
-	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_EXIT && may_run(registration))
+	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_EXIT &&
+	    event->exit.at.rip != FUNCTION && may_run(registration))
 		violate(w, "entry", "exit has returned, and the module may be entered");
 	if (!h->is_published)
 		violate(w, "leak", "activation %u has left M, and is not published", index);

@@ -147,6 +147,9 @@ fn check_config(config: &Config) -> Result<()> {
         let lacking = "Bochs cannot add features to a processor: choose another with --model";
         return Err(Error::Usage(lacking.to_owned()));
     }
+    if !config.network_cards.is_empty() {
+        return Err(Error::Usage("the vmx machine has no network cards".to_owned()));
+    }
     Ok(())
 }
 

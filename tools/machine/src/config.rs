@@ -85,6 +85,9 @@ pub struct Config {
     /// Features added to the CPU model ("la57"), removed from it ("-pdpe1gb"), or set to a
     /// value ("phys-bits=52").
     pub cpu_features: Vec<String>,
+    /// Network cards of QEMU's, by its names. Each is alone in a network in which only QEMU's
+    /// router answers (10.0.2.2).
+    pub network_cards: Vec<String>,
     /// Directories in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,
     /// Directories that programs need, for a machine that has copies of the files.
@@ -111,6 +114,7 @@ impl Config {
             single_thread: false,
             newest_qemu: false,
             cpu_features: Vec::new(),
+            network_cards: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),
             insmod: Vec::new(),

@@ -112,6 +112,7 @@ impl Context {
         config.cpus = Cpus::Free(self.cpus(mode));
         config.memory = mode.memory;
         config.cpu_features = mode.cpu_features.clone();
+        config.network_cards = mode.network_cards.clone();
         config.kernel_arguments = mode.kernel_arguments.clone();
         config.single_thread = mode.single_thread;
         config.newest_qemu = mode.newest_qemu;

@@ -43,6 +43,7 @@ pub struct Mode {
     pub memory: u32,
     pub cpu_model: Option<String>,
     pub cpu_features: Vec<String>,
+    pub network_cards: Vec<String>,
     pub kernel_arguments: Vec<String>,
     pub single_thread: bool,
     pub newest_qemu: bool,

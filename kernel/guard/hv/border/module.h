@@ -12,7 +12,7 @@ enum border_entry {
 	ENTRY_NONE,
 	ENTRY_INIT,	/* once, and before any other */
 	ENTRY_CALL,
-	ENTRY_EXIT,	/* its return ends the registration */
+	ENTRY_EXIT,	/* its return ends the registration, but not a jump to the kernel */
 };
 
 /* Why M was left by an interrupt or exception: it decides where it may resume. */

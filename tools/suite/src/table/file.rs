@@ -45,6 +45,8 @@ struct Row {
     #[serde(default)]
     cpu_features: Vec<String>,
     #[serde(default)]
+    network_cards: Vec<String>,
+    #[serde(default)]
     kernel_arguments: Vec<String>,
     #[serde(default)]
     single_thread: bool,
@@ -202,6 +204,7 @@ fn new_mode(
         memory: memory.map_or(machine_type.memory, NonZeroU32::get),
         cpu_model: row.cpu_model.clone(),
         cpu_features: row.cpu_features.clone(),
+        network_cards: row.network_cards.clone(),
         kernel_arguments: row.kernel_arguments.clone(),
         single_thread: row.single_thread,
         newest_qemu: row.newest_qemu,

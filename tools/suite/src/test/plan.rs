@@ -268,6 +268,9 @@ impl Boot {
         if !mode.cpu_features.is_empty() {
             add(&format!("CPU features: {}", mode.cpu_features.join(" ")));
         }
+        if !mode.network_cards.is_empty() {
+            add(&format!("network cards: {}", mode.network_cards.join(" ")));
+        }
         if !mode.kernel_arguments.is_empty() {
             add(&format!("kernel arguments: {}", mode.kernel_arguments.join(" ")));
         }
