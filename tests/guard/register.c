@@ -2,9 +2,10 @@
 /*
  * Modules that are known by their content: Debian's drivers and our own module are described by
  * `dunectl guard describe`, registered, and loaded by the real kernel, which relocates and patches
- * them. Fails if one of them is not recognized, before or after it is loaded; if a module with a
- * changed bit is taken for the registered one; if a description that is damaged, for another kernel
- * or registered already is accepted; or if any of that is not one line in the kernel's log.
+ * them. Fails if one of them is not recognized and guarded, before or after it is loaded; if its
+ * init or exit crosses its border in a suspicious way; if a module with a changed bit is taken for
+ * the registered one; if a description that is damaged, for another kernel or registered already is
+ * accepted; or if any of that is not one line in the kernel's log.
  */
 #define _GNU_SOURCE
 #include "guard.h"
@@ -165,7 +166,7 @@ static void insert_changed(const char *section)
 /* One of Debian's drivers, by modprobe, with what it needs. */
 static void driver(int fd, const char *file, const char *name)
 {
-	static const char matches[] = "its content is the registered one\n";
+	static const char matches[] = "loaded, and guarded\n";
 	struct utsname kernel;
 	char path[512];
 	FILE *pipe;
@@ -188,10 +189,10 @@ static void driver(int fd, const char *file, const char *name)
 	before = logged(matches);
 	if (!modprobe("-q", file, NULL))
 		bail("%s cannot be loaded", file);
-	comes(fd, DUNE_GUARD_MATCHES, matches, before, file);
+	comes(fd, DUNE_GUARD_ARMED, matches, before, file);
 	is(unregister(fd, name), 0, "it is unregistered");
 	register_it(fd, 0);
-	is(show(fd, 0) ? -1 : (int)request.state, DUNE_GUARD_MATCHES,
+	is(show(fd, 0) ? -1 : (int)request.state, DUNE_GUARD_ARMED,
 	   "it is recognized while it is loaded");
 	unregister(fd, name);
 	modprobe("-qr", file, NULL);
@@ -199,22 +200,19 @@ static void driver(int fd, const char *file, const char *name)
 
 int main(void)
 {
-	static const char loaded[] = OWN_NAME ": loaded, and its content is the registered one";
+	static const char loaded[] = OWN_NAME ": loaded, and guarded";
 	static const char other[] = OWN_NAME ": loaded, and not the registered module: ";
 	static const char unloaded[] = OWN_NAME ": unloaded";
+	struct dune_guard_entry entry = {};
 	struct klog log;
 	int fd, before;
 
-	begin(300);
+	begin(900);
 	klog_begin(&log);
 	/* Another test may have left it. */
 	module_unload(OWN_NAME);
 	fd = guard_open();
 	describe(module_file(OWN), "");
-	is(register_it(fd, 0), -ENOTTY, "without the parameter nothing is registered");
-	is(guard_unload(fd), 0, "the module is unloaded");
-	is(module_insert("dune-guard", "registrations=1"), 0, "it is loaded with the parameter");
-	fd = guard_open();
 	refuses(register_it(fd, 0), EINVAL, "the guard is not launched", "the guard is off");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 
@@ -225,7 +223,7 @@ int main(void)
 	refuses(register_it(fd, 0), EEXIST, "is registered already", "a second time");
 	before = logged(loaded);
 	is(module_insert(OWN, ""), 0, "it is loaded");
-	comes(fd, DUNE_GUARD_MATCHES, loaded, before, "it is recognized");
+	comes(fd, DUNE_GUARD_ARMED, loaded, before, "it is recognized");
 	before = logged(unloaded);
 	is(module_unload(OWN_NAME), 0, "it is unloaded");
 	comes(fd, DUNE_GUARD_WAITING, unloaded, before, "it is not loaded any more");
@@ -241,12 +239,12 @@ int main(void)
 
 	before = logged(loaded);
 	is(module_insert(OWN, ""), 0, "the right one is loaded");
-	comes(fd, DUNE_GUARD_MATCHES, loaded, before, "and recognized");
+	comes(fd, DUNE_GUARD_ARMED, loaded, before, "and recognized");
 	is(unregister(fd, OWN_NAME), 0, "it is unregistered");
 	refuses(unregister(fd, OWN_NAME), ENOENT, "is not registered", "it cannot be once more");
 	before = logged(loaded);
 	is(register_it(fd, 0), 0, "it is registered while it is loaded");
-	comes(fd, DUNE_GUARD_MATCHES, loaded, before, "it is recognized");
+	comes(fd, DUNE_GUARD_ARMED, loaded, before, "it is recognized");
 	unregister(fd, OWN_NAME);
 	module_unload(OWN_NAME);
 
@@ -263,10 +261,14 @@ int main(void)
 	unregister(fd, OWN_NAME);
 	module_unload(OWN_NAME);
 
+	while (!ioctl(fd, DUNE_GUARD_GET_LOG, &entry))
+		entry.index++;
 	driver(fd, "e1000", "e1000");
 	driver(fd, "e1000e", "e1000e");
 	driver(fd, "ne2k-pci", "ne2k_pci");
 	driver(fd, "8139cp", "8139cp");
+	is(ioctl(fd, DUNE_GUARD_GET_LOG, &entry) ? errno : (int)entry.kind, ENOENT,
+	   "nothing of that was suspicious");
 
 	describe(module_file(OWN), "");
 	register_it(fd, 0);

@@ -77,7 +77,9 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_PORT		7	/* no sleep, or a module's; the port */
 #define DUNE_GUARD_LOG_ENTER		8	/* a guarded module, not at an entry point; RIP */
 #define DUNE_GUARD_LOG_EXIT		9	/* out of it, not by a call or return; RIP */
-#define DUNE_GUARD_LOG_PCI		10	/* PCI configuration space; the value of port CF8h */
+#define DUNE_GUARD_LOG_PCI		10	/* to configuration space; the address in port CF8h */
+#define DUNE_GUARD_LOG_CONTENT		11	/* not the registered module; a linear address */
+#define DUNE_GUARD_LOG_PATCH		12	/* it has no effect inside; the address */
 
 /**
  * struct dune_guard_entry - DUNE_GUARD_GET_LOG: one entry of the guard's log
@@ -98,8 +100,10 @@ struct dune_guard_entry {
 
 /* dune_guard_registration.state */
 #define DUNE_GUARD_WAITING	0	/* the module is not loaded */
-#define DUNE_GUARD_MATCHES	1	/* it is loaded, and its content is the registered one */
+#define DUNE_GUARD_ARMED	1	/* it is loaded, and guarded: it is the registered one */
 #define DUNE_GUARD_DIFFERS	2	/* it is loaded, and another one */
+#define DUNE_GUARD_FAILED	3	/* it is loaded, and not guarded; there is an error */
+#define DUNE_GUARD_ENDED	4	/* it is loaded, and its exit has returned: not guarded */
 
 /* dune_guard_registration.finding: what differs */
 #define DUNE_GUARD_CONTENT_NO_REGION	1	/* no memory for the section that begins there */
@@ -107,6 +111,7 @@ struct dune_guard_entry {
 #define DUNE_GUARD_CONTENT_RELOCATION	3	/* a relocation there */
 #define DUNE_GUARD_CONTENT_SITE		4	/* a patch there */
 #define DUNE_GUARD_CONTENT_GAP		5	/* a byte there, where nothing should be */
+#define DUNE_GUARD_CONTENT_PLACE	6	/* the address leads to other memory */
 
 #define DUNE_GUARD_NAME		64
 
@@ -118,7 +123,7 @@ struct dune_guard_entry {
  * @size:		_REGISTER, input: its size; _GET_REGISTRATION returns it
  * @index:		_GET_REGISTRATION, input: which one, from 0
  * @state:		_GET_REGISTRATION returns DUNE_GUARD_WAITING, ...
- * @class:		and the class: 0 for D, 1 for S
+ * @error:		and the negative errno of DUNE_GUARD_FAILED, or 0
  * @finding:		and what differs, or 0
  * @region:		and where: a part of the module's memory, as numbered by
  *			docs/guard-modules.md
@@ -133,7 +138,7 @@ struct dune_guard_registration {
 	__u32 size;
 	__u32 index;
 	__u32 state;
-	__u32 class;
+	__s32 error;
 	__u32 finding;
 	__u32 region;
 	__u32 offset;
@@ -165,11 +170,11 @@ struct dune_guard_registration {
 #define DUNE_GUARD_GET_LOG	_IOWR('g', 5, struct dune_guard_entry)
 
 /*
- * Registrations. For tests only: these requests give ENOTTY unless dune-guard.ko has the parameter
- * registrations=1, because the guard compares the content of a module, and does not protect it yet.
+ * Registrations. A registered module is guarded when it is loaded, also once the guard is sealed.
  *
  * EINVAL: the guard is not launched, or the description is damaged or for another kernel; EPERM: it
- * is sealed; EEXIST: the module is registered already; ENOSPC: there are too many.
+ * is sealed; EEXIST: the module is registered already; ENOSPC: there are too many; ENOMEM: there is
+ * no memory left, or none of the guard's; EOPNOTSUPP: the module is of class S.
  */
 #define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
 /* EINVAL, EPERM: as above; ENOENT: it is not registered. */

@@ -98,6 +98,10 @@ bool hv_call(struct hv_cpu *cpu)
 	case HV_CALL_REVOKE:
 	case HV_CALL_THAW:
 	case HV_CALL_STATE:
+	case HV_CALL_DESCRIBE:
+	case HV_CALL_UNDESCRIBE:
+	case HV_CALL_LOAD:
+	case HV_CALL_RELEASE:
 		result = hv_register_call(cpu, number, reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX));
 		break;
 	case HV_CALL_RANDOM:

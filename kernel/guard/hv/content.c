@@ -238,7 +238,7 @@ static int check_places(const struct content *content)
 			return 0;
 	for (i = 0; i < header->fixups; i++)
 		if (!is_code(content, &content->fixups[i].from) ||
-		    !is_code(content, &content->fixups[i].to))
+		    !is_code(content, &content->fixups[i].to) || content->fixups[i].reg > 16)
 			return 0;
 	return 1;
 }
@@ -510,4 +510,54 @@ struct content_finding content_check(const struct content *content,
 			break;
 	}
 	return check.finding;
+}
+
+/* ---- patches afterwards ---- */
+
+/* Sites are sorted: the last one that does not begin after @offset. */
+static const struct content_site *last_site(const struct content *content,
+					    const struct content_section *section, u32 offset)
+{
+	const struct content_site *sites = content->sites + section->first_site;
+	u32 low = 0, high = section->sites;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (sites[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? &sites[low - 1] : 0;
+}
+
+const struct content_site *content_site_at(const struct content *content, u32 region, u32 offset,
+					   u32 *start)
+{
+	u32 i;
+
+	for (i = 0; i < content->header->sections; i++) {
+		const struct content_section *section = &content->sections[i];
+		const struct content_site *site;
+
+		if (section->region != region || offset < section->offset ||
+		    offset - section->offset >= section->size)
+			continue;
+		site = last_site(content, section, offset - section->offset);
+		if (!site || offset - section->offset - site->offset >= site->length)
+			return 0;
+		*start = section->offset + site->offset;
+		return site;
+	}
+	return 0;
+}
+
+int content_allows(const struct content *content,
+		   const struct content_memory memory[CONTENT_REGIONS],
+		   const struct content_site *site, u32 region, u32 start)
+{
+	struct check check = { .content = content, .memory = memory };
+
+	return has_any_content(&check, site, region, start);
 }

@@ -21,7 +21,7 @@ typedef int s32;
 typedef long long s64;
 
 #define CONTENT_MAGIC		0x31434744	/* "DGC1" */
-#define CONTENT_VERSION		1
+#define CONTENT_VERSION		2
 #define CONTENT_NAME		64
 #define CONTENT_PAGE		4096
 
@@ -140,9 +140,11 @@ struct content_entry {
 	u32 why;	/* CONTENT_ENTRY_* */
 };
 
+/* @reg: the general register that the kernel sets, by its number; or BORDER_NO_REGISTER, 16 */
 struct content_fixup {
 	struct content_place from;
 	struct content_place to;
+	u32 reg;
 };
 
 /* The parts of a description, as content_open() found them. */
@@ -185,6 +187,7 @@ enum content_verdict {
 	CONTENT_RELOCATION,	/* a relocation leads elsewhere */
 	CONTENT_SITE,		/* a patch site has none of its contents */
 	CONTENT_GAP,		/* there are bytes between sections of code */
+	CONTENT_PLACE,		/* an address leads to other memory: not of content_check() */
 	CONTENT_VERDICTS,
 };
 
@@ -208,5 +211,18 @@ struct content_symbol {
 struct content_finding content_check(const struct content *content,
 				     const struct content_memory memory[CONTENT_REGIONS],
 				     struct content_symbol *symbols);
+
+/*
+ * The patch site that has the byte at @offset of @region, or 0; @start is then the site's offset.
+ */
+const struct content_site *content_site_at(const struct content *content, u32 region, u32 offset,
+					   u32 *start);
+/*
+ * Whether the site that begins there has one of its contents now. For a module that has matched,
+ * and with the memory that it had then.
+ */
+int content_allows(const struct content *content,
+		   const struct content_memory memory[CONTENT_REGIONS],
+		   const struct content_site *site, u32 region, u32 start);
 
 #endif /* GUARD_HV_CONTENT_H */

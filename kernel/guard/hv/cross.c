@@ -43,12 +43,18 @@ static u32 slot_of(const struct hv_guarded *guarded, u32 activation)
 	return guarded->pool - hv_activations + activation;
 }
 
+static bool has(const struct hv_guarded *guarded, u64 rip)
+{
+	return rip - guarded->module.text < guarded->size ||
+	       rip - guarded->module.init_text < guarded->init_size;
+}
+
 static struct hv_guarded *find(u64 rip)
 {
 	u32 i;
 
 	for (i = 0; i < HV_REGISTRATIONS; i++)
-		if (rip - hv_guarded[i].module.text < hv_guarded[i].size)
+		if (has(&hv_guarded[i], rip))
 			return &hv_guarded[i];
 	return NULL;
 }
@@ -147,7 +153,7 @@ static void clear(struct hv_cpu *cpu, u32 set)
 static void fix_up(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 fixup,
 		   const u64 kernels[16])
 {
-	u64 reg = guarded->fixups[fixup].reg;
+	u64 reg = guarded->module.fixups[fixup].reg;
 
 	if (!reg)
 		hv_vmcb_of_m(cpu)->save.rax = kernels[0];
@@ -176,6 +182,8 @@ static void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	}
 	cpu->guarded = guarded;
 	hv_space_give_back(cpu);
+	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
+		;
 	cpu->vmcb = m;
 	/* TCG shows no stale translation: this is the test. */
 	if (!cpu_is_square(&cpu->border) || !m->control.tlb_ctl)
@@ -318,6 +326,9 @@ bool hv_cross_fetch(struct hv_cpu *cpu)
 		hv_inject(cpu, X86_TRAP_GP, true);
 		return true;
 	}
+	/* The guest executes its fetch again. */
+	if (guarded->pending && !hv_patch_carry(guarded))
+		return true;
 	hv_border_begin(&border, cpu, guarded);
 	look_at_views(cpu, &border);
 	read_fetch(cpu, guarded, &exit);
@@ -499,7 +510,7 @@ void hv_cross_exit(struct hv_cpu *cpu, u32 code)
 	const struct border_activation *activation = &guarded->pool[cpu->border.activation];
 	bool is_secret = hv_is_secret(guarded);
 	struct border_exit exit = { .at = { m->save.rip, m->save.rsp } };
-	bool is_inside = exit.at.rip - guarded->module.text < guarded->size;
+	bool is_inside = has(guarded, exit.at.rip);
 	struct border border;
 	struct event event = {};
 	u8 crossing;

@@ -53,8 +53,8 @@
 #define HV_CALL_LOG		4
 /*
  * A registration (views.h). RBX: its number. From REGISTER on its text is frozen; every CPU then
- * calls FLUSH; ARM; and to end it REVOKE, FLUSH on every CPU, THAW, and FLUSH on every CPU. Before
- * the seal the caller is trusted. Once sealed, REGISTER and ARM are refused.
+ * calls FLUSH; ARM; and to end it REVOKE, FLUSH on every CPU, THAW, and FLUSH on every CPU. The
+ * caller is trusted: once sealed, REGISTER is refused.
  */
 #define HV_CALL_REGISTER	5	/* RCX: physical address of a struct hv_registration */
 #define HV_CALL_FLUSH		6	/* for all registrations; no arguments */
@@ -66,6 +66,17 @@
 /* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
 #define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
 #define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */
+/*
+ * Modules that are known by their content. RBX: the number of a registration. DESCRIBE and
+ * UNDESCRIBE are refused once sealed. LOAD takes the place of REGISTER, and like ARM it is allowed
+ * at any time: ARM compares the content, and with -ENOEXEC RBX returns what differs: enum
+ * content_verdict, the region << 8, the offset << 32. RELEASE gives init back, and every CPU then
+ * calls FLUSH twice.
+ */
+#define HV_CALL_DESCRIBE	12	/* RCX: physical address of a struct hv_description */
+#define HV_CALL_UNDESCRIBE	13
+#define HV_CALL_LOAD		14	/* RCX: physical address of a struct hv_load */
+#define HV_CALL_RELEASE		15
 
 #ifndef __ASSEMBLER__
 
@@ -111,6 +122,8 @@ enum hv_log_kind {
 	HV_LOG_EXIT,		/* it was left, and not by a call or return; the value is RIP */
 	/* A write to configuration space was refused; the value is that of port CF8h. */
 	HV_LOG_PCI,
+	HV_LOG_CONTENT,		/* a loaded module is not the described one; an address in it */
+	HV_LOG_PATCH,		/* a patch that is not allowed, in the shadow alone; the address */
 };
 
 /*
@@ -153,9 +166,11 @@ struct hv_table {
  * @guarded:	the module that M has, while the CPU is there
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
  * @crossings:	how often each occurred; other CPUs read them
+ * @patched:	the physical address of a shadow that is written by the step; or 0
  * @step_flags:	TF and IF of the guest, while @steps
  * @step_branches: DEBUGCTL.BTF of the guest, while @steps
- * @steps:	the guest executes one instruction that may write to the guard's memory
+ * @steps:	the guest executes one instruction that may write to the guard's memory, or to a
+ *		shadow
  * @counts:	exits by reason; other CPUs read them
  *
  * Used by that CPU alone, except for @counts and @crossings. The loader makes it, and clears it.
@@ -182,6 +197,7 @@ struct hv_cpu {
 	struct hv_guarded *guarded;		/* views.h */
 	const struct hv_guarded *lowered;
 	u64 crossings[HV_CROSSINGS];
+	u64 patched;
 	u64 step_flags;
 	bool step_branches;
 	bool steps;
@@ -209,6 +225,9 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 /* The most registers of sleep that a computer has. */
 #define HV_SLEEP_PORTS		3
 
+/* The most parts of memory that the image knows: it guards no module that is elsewhere. */
+#define HV_MEMORY_PARTS		16
+
 /**
  * struct hv_config - what the loader tells the image, before the first CPU enters it. The image's
  * own address space has the block at the address at which Linux's direct map has it.
@@ -227,6 +246,7 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @iopm:	the I/O permission map of K: zeros
  * @sleep:	the ports with SLP_TYP and SLP_EN, and the SLP_TYP of off (S5); a @port is 0 if the
  *		computer has fewer
+ * @parts:	what is memory, and no device; an @end is 0 if there are fewer
  * @memory:	physical address of the block
  * @memory_size: a multiple of 2 MB, as @memory is
  * @memory_pdes: the entries of the nested page directory that lead to the block
@@ -260,6 +280,10 @@ struct hv_config {
 		u16 port;
 		u8 off;
 	} sleep[HV_SLEEP_PORTS];
+	struct {
+		u64 start;
+		u64 end;
+	} parts[HV_MEMORY_PARTS];
 	u64 memory;
 	u64 memory_size;
 	u64 *memory_pdes;
@@ -402,6 +426,11 @@ void hv_leave(struct hv_cpu *cpu, s64 result);
 bool hv_call(struct hv_cpu *cpu);
 
 /* walk.c */
+/*
+ * Finds the physical address of a linear one of the guest, by the page table of @cr3. Returns false
+ * if it has none, or its page tables are hidden from the guest.
+ */
+bool hv_walk(u64 cr3, u64 address, u64 *physical);
 /*
  * Reads the 8 bytes at a linear address of the guest, a multiple of 8, by the page table of @cr3.
  * Returns false if the guest has nothing there, or something that is hidden from it.

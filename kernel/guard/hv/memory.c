@@ -98,6 +98,7 @@ static void step_end(struct hv_cpu *cpu)
 
 	fill_sink(0);
 	cpu->steps = false;
+	hv_patch_written(cpu);
 	vmcb->control.nested_cr3 = cpu->lowered ? cpu->lowered->lowered_view :
 						  hv_config.nested_cr3;
 	vmcb->save.rflags &= ~(X86_EFLAGS_TF | X86_EFLAGS_IF);
@@ -157,12 +158,17 @@ void hv_memory_fault(struct hv_cpu *cpu)
 {
 	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
 	u64 address = control->exit_info_2;
+	bool is_write = control->exit_info_1 & SVM_NPF_WRITE &&
+			!(control->exit_info_1 & SVM_NPF_TABLE);
 
 	cpu->counts[HV_COUNT_MEMORY]++;
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
-	if ((hv_is_guards(address) || hv_nested_hides(address)) &&
-	    control->exit_info_1 & SVM_NPF_WRITE && !(control->exit_info_1 & SVM_NPF_TABLE)) {
+	if (is_write && hv_patch_faults(cpu, address)) {
+		step_begin(cpu);
+		return;
+	}
+	if (is_write && (hv_is_guards(address) || hv_nested_hides(address))) {
 		hv_log(cpu, HV_LOG_WRITE, address);
 		hv_lock(&hv_views_lock);
 		if (hv_privilege_taken(HV_PRIVILEGE_MMIO, address, 1, NULL))

@@ -40,7 +40,10 @@ static u64 inherit(u64 old, u32 shift, u32 i)
 	return is_table(entry, shift - 9) ? entry | HV_NPT_SHARED : entry;
 }
 
-/* The table to which @entry leads, which spans 2^@shift bytes; it is this view's alone. */
+/*
+ * The table to which @entry leads, which spans 2^@shift bytes; it is this view's alone. NULL
+ * without memory.
+ */
 static u64 *own_table(u64 *entry, u32 shift)
 {
 	u64 *table, old = *entry;
@@ -49,9 +52,8 @@ static u64 *own_table(u64 *entry, u32 shift)
 	if (is_table(old, shift) && !(old & HV_NPT_SHARED))
 		return table_of(old);
 	table = hv_pool_take(1);
-	/* register.c has looked whether there is enough. */
 	if (!table)
-		hv_reset();
+		return NULL;
 	for (i = 0; i < ENTRIES && old & 1; i++)
 		table[i] = inherit(old, shift, i);
 	__atomic_store_n(entry, hv_physical(table) | HV_NPT_WRITE, __ATOMIC_RELEASE);
@@ -60,12 +62,31 @@ static u64 *own_table(u64 *entry, u32 shift)
 
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift)
 {
-	u64 *entry = &table_of(root)[hv_index(address, 39)];
+	u64 *entry = &table_of(root)[hv_index(address, 39)], *table;
 	u32 at;
 
-	for (at = 39; at > shift; at -= 9)
-		entry = &own_table(entry, at)[hv_index(address, at - 9)];
+	for (at = 39; at > shift; at -= 9) {
+		table = own_table(entry, at);
+		if (!table)
+			return NULL;
+		entry = &table[hv_index(address, at - 9)];
+	}
 	return entry;
+}
+
+void hv_nested_follow(u64 root, u64 address)
+{
+	u64 *entry = &table_of(root)[hv_index(address, 39)];
+	u64 *k = &table_of(hv_config.nested_cr3)[hv_index(address, 39)];
+	u32 shift = 39;
+
+	/* What is shared, or was a large page, is K's table from here on. */
+	for (; is_table(*entry, shift) && !(*entry & HV_NPT_SHARED); shift -= 9) {
+		entry = &table_of(*entry)[hv_index(address, shift - 9)];
+		k = &table_of(*k)[hv_index(address, shift - 9)];
+	}
+	__atomic_store_n(entry, *k | HV_NPT_NO_EXECUTE | (is_table(*k, shift) ? HV_NPT_SHARED : 0),
+			 __ATOMIC_RELEASE);
 }
 
 u64 hv_nested_look(u64 address)
@@ -109,12 +130,10 @@ u64 hv_nested_make(u64 rights)
 	u64 *root = hv_pool_take(1), *k = table_of(hv_config.nested_cr3);
 	u32 i;
 
-	if (!root)
-		hv_reset();
-	for (i = 0; i < ENTRIES; i++)
+	for (i = 0; root && i < ENTRIES; i++)
 		if (k[i])
 			root[i] = k[i] | HV_NPT_SHARED | rights;
-	return hv_physical(root);
+	return root ? hv_physical(root) : 0;
 }
 
 static void free_table(u64 *table, u32 shift)

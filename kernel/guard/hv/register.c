@@ -15,8 +15,8 @@
 #define WORDS		512
 #define LARGE_PAGE	0x200000ULL
 
-/* Present, accessed; M's own entries for text. */
-#define TEXT_RIGHTS	(BIT_ULL(0) | BIT_ULL(5))
+/* Present, accessed; M's own entries for golden frames. */
+#define GOLDEN_RIGHTS	(BIT_ULL(0) | BIT_ULL(5))
 
 u8 hv_views_lock;
 u32 hv_views_changed;
@@ -33,6 +33,12 @@ static struct hv_cpu *cpu_of(u32 number)
 
 /* ---- the views ---- */
 
+/* How many golden frames are not init's: they are the first ones. */
+static u32 lasting(const struct hv_guarded *guarded)
+{
+	return guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages;
+}
+
 /* An entry of all views but those of @guarded: what K has, or what the single step has. */
 static void set_others(const struct hv_guarded *guarded, u64 frame, u64 entry, u64 step_entry)
 {
@@ -44,42 +50,39 @@ static void set_others(const struct hv_guarded *guarded, u64 frame, u64 entry, u
 		if (!hv_guarded[i].used || &hv_guarded[i] == guarded ||
 		    hv_is_secret(&hv_guarded[i]))
 			continue;
-		*hv_nested_entry(hv_guarded[i].view, frame, 12) = entry | HV_NPT_NO_EXECUTE;
-		*hv_nested_entry(hv_guarded[i].lowered_view, frame, 12) =
-			entry | HV_NPT_NO_EXECUTE;
+		hv_nested_follow(hv_guarded[i].view, frame);
+		hv_nested_follow(hv_guarded[i].lowered_view, frame);
 	}
 }
 
 static u64 shadow_entry(const struct hv_guarded *guarded, u32 i)
 {
-	return hv_physical(guarded->shadows + i * PAGE) | HV_NPT_WRITE;
+	return hv_physical(guarded->shadows[i]) | HV_NPT_READ;
 }
 
 /*
- * K and L have shadows instead of the text and of constants, and no private frames; M has nothing
- * yet. In class S it is closed already, and there is no L.
+ * K and L have shadows instead of golden frames, and no private frames; M has nothing yet. In class
+ * S it is closed already, and there is no L.
  */
 static void freeze(struct hv_guarded *guarded)
 {
 	u64 zero = hv_config.zero_entry | HV_NPT_NO_EXECUTE;
 	u64 sink = hv_config.sink_entry | HV_NPT_NO_EXECUTE;
-	u64 *from, *to, shadow;
-	u32 i, word;
+	u64 frame, shadow, lowered;
+	u32 i;
 
-	for (i = 0; i < guarded->frozen; i++) {
-		from = hv_guest_memory(guarded->texts[i]);
-		to = (u64 *)(guarded->shadows + i * PAGE);
-		for (word = 0; word < WORDS; word++)
-			to[word] = from[word];
+	for (i = 0; i < guarded->golden; i++) {
+		frame = guarded->frames[i];
+		hv_copy_page((u64 *)guarded->shadows[i], hv_guest_memory(frame));
 		shadow = shadow_entry(guarded, i);
+		lowered = !hv_is_secret(guarded) && hv_place(guarded, i).is_text ?
+			  shadow : shadow | HV_NPT_NO_EXECUTE;
 		/* L makes the single step, too. */
-		set_others(guarded, guarded->texts[i], shadow | HV_NPT_NO_EXECUTE,
-			   hv_is_secret(guarded) ? shadow | HV_NPT_NO_EXECUTE : shadow);
+		set_others(guarded, frame, shadow | HV_NPT_NO_EXECUTE, lowered | HV_NPT_WRITE);
 		if (hv_is_secret(guarded))
 			continue;
-		*hv_nested_entry(guarded->view, guarded->texts[i], 12) =
-			shadow | HV_NPT_NO_EXECUTE;
-		*hv_nested_entry(guarded->lowered_view, guarded->texts[i], 12) = shadow;
+		*hv_nested_entry(guarded->view, frame, 12) = shadow | HV_NPT_NO_EXECUTE;
+		*hv_nested_entry(guarded->lowered_view, frame, 12) = lowered;
 	}
 	for (i = 0; i < guarded->copy->private_count; i++) {
 		hv_nested_hide(guarded->privates[i]);
@@ -92,49 +95,71 @@ static void freeze(struct hv_guarded *guarded)
 	hv_views_changed++;
 }
 
-/* M executes the golden frames, and has the private ones; or nothing of that. */
-static void set_open(struct hv_guarded *guarded, bool open)
+/* M has the golden frames from @first on: it executes those of text. Or it has not. */
+static void set_golden(struct hv_guarded *guarded, u32 first, bool open)
 {
-	u64 text, private;
+	u64 entry;
 	u32 i;
 
+	for (i = first; i < guarded->golden; i++) {
+		entry = open ? guarded->frames[i] | HV_NPT_READ : shadow_entry(guarded, i);
+		if (!open || !hv_place(guarded, i).is_text)
+			entry |= HV_NPT_NO_EXECUTE;
+		__atomic_store_n(hv_nested_entry(guarded->view, guarded->frames[i], 12), entry,
+				 __ATOMIC_RELEASE);
+	}
 	hv_views_changed++;
+}
+
+/* M has the golden frames and the private ones; or nothing of that. */
+static void set_open(struct hv_guarded *guarded, bool open)
+{
+	u64 private;
+	u32 i;
+
 	if (hv_is_secret(guarded)) {
 		hv_secret_open(guarded, open);
+		hv_views_changed++;
 		return;
-	}
-	for (i = 0; i < guarded->copy->text_pages; i++) {
-		text = open ? guarded->texts[i] | HV_NPT_READ :
-			      shadow_entry(guarded, i) | HV_NPT_NO_EXECUTE;
-		__atomic_store_n(hv_nested_entry(guarded->view, guarded->texts[i], 12), text,
-				 __ATOMIC_RELEASE);
 	}
 	for (i = 0; i < guarded->copy->private_count; i++) {
 		private = open ? guarded->privates[i] | HV_NPT_WRITE : hv_config.zero_entry;
 		__atomic_store_n(hv_nested_entry(guarded->view, guarded->privates[i], 12),
 				 private | HV_NPT_NO_EXECUTE, __ATOMIC_RELEASE);
 	}
+	set_golden(guarded, 0, open);
 }
 
-/* Every page is the kernel's again, the text with what the kernel has patched meanwhile. */
+/* Golden frames from @first on are the kernel's again, with what it has patched meanwhile. */
+static void thaw_golden(struct hv_guarded *guarded, u32 first)
+{
+	u64 frame;
+	u32 i;
+
+	for (i = first; i < guarded->golden; i++) {
+		frame = guarded->frames[i];
+		hv_copy_page(hv_guest_memory(frame), (u64 *)guarded->shadows[i]);
+		set_others(guarded, frame, frame | HV_NPT_WRITE, frame | HV_NPT_WRITE);
+		if (hv_is_secret(guarded))
+			continue;
+		hv_nested_follow(guarded->view, frame);
+		hv_nested_follow(guarded->lowered_view, frame);
+	}
+	guarded->golden = first;
+	hv_views_changed++;
+}
+
+/* Every page is the kernel's again. */
 static void thaw(struct hv_guarded *guarded)
 {
-	u64 *from, *to, frame;
-	u32 i, word;
+	u64 frame;
+	u32 i;
 
-	for (i = 0; i < guarded->frozen; i++) {
-		frame = guarded->texts[i];
-		from = (u64 *)(guarded->shadows + i * PAGE);
-		to = hv_guest_memory(frame);
-		for (word = 0; word < WORDS; word++)
-			to[word] = from[word];
-		set_others(guarded, frame, frame | HV_NPT_WRITE, frame | HV_NPT_WRITE);
-	}
+	thaw_golden(guarded, 0);
 	for (i = 0; i < guarded->copy->private_count; i++) {
 		frame = guarded->privates[i];
 		set_others(guarded, frame, frame | HV_NPT_WRITE, frame | HV_NPT_WRITE);
 	}
-	hv_views_changed++;
 }
 
 void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
@@ -149,29 +174,37 @@ void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 
 /* ---- M's address space ---- */
 
-static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded, bool map)
+/* Golden frames from @first on, and with 0 also what else is the module's own. */
+static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded, u32 first,
+		   bool map)
 {
 	const struct hv_registration *copy = guarded->copy;
 	bool done = true;
+	u64 entry;
 	u32 i;
 
-	for (i = 0; i < copy->text_pages; i++)
-		done &= hv_space_map(cpu, cr3, copy->text + i * PAGE,
-				     map ? guarded->texts[i] | TEXT_RIGHTS : 0);
-	for (i = 0; i < copy->data_count; i++)
+	for (i = first; i < guarded->mapped; i++) {
+		struct hv_place place = hv_place(guarded, i);
+
+		entry = guarded->frames[i] | GOLDEN_RIGHTS;
+		if (!place.is_text)
+			entry |= HV_NPT_NO_EXECUTE;
+		done &= hv_space_map(cpu, cr3, place.address, map ? entry : 0);
+	}
+	for (i = 0; !first && i < copy->data_count; i++)
 		done &= hv_space_map(cpu, cr3, guarded->datas[i].address,
 				     map ? guarded->datas[i].entry : 0);
 	return done;
 }
 
-static bool map(struct hv_cpu *cpu, const struct hv_guarded *guarded, bool map)
+static bool map(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 first, bool map)
 {
 	bool done = true;
 	u32 i;
 
 	for (i = 0; i < hv_config.cpus && i < 64 && !hv_is_secret(guarded); i++)
 		if (present >> i & 1 && cpu_of(i)->space)
-			done &= map_on(cpu_of(i), hv_vmcb_of_k(cpu)->save.cr3, guarded, map);
+			done &= map_on(cpu_of(i), hv_vmcb_of_k(cpu)->save.cr3, guarded, first, map);
 	return done;
 }
 
@@ -269,33 +302,39 @@ static bool is_plain(u64 frame)
 	       hv_nested_look(frame) == (frame | HV_NPT_WRITE);
 }
 
-/* The tables that a registration may need at most, in pages. */
-static u64 need(const struct hv_guarded *guarded)
+/* Memory that nobody but the CPUs changes (and devices, by DMA). */
+static bool is_memory(u64 frame)
+{
+	u32 i;
+
+	for (i = 0; i < HV_MEMORY_PARTS; i++)
+		if (frame >= hv_config.parts[i].start && frame + PAGE <= hv_config.parts[i].end)
+			return true;
+	return false;
+}
+
+/* Each frame is the kernel's, and no address is another module's. */
+static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
-	u64 others = copy->private_count + copy->secret.exchange_pages;
-	u64 changes = 0, views = 4, at = ~0ULL, cpus = 0, i;
+	u32 i, k;
 
-	for (i = 0; i < guarded->frozen + others; i++) {
-		u64 frame = i < guarded->frozen ? guarded->texts[i] :
-						  guarded->privates[i - guarded->frozen];
-
-		changes += frame / LARGE_PAGE != at;
-		at = frame / LARGE_PAGE;
+	for (i = 0; i < guarded->golden; i++) {
+		if (!is_plain(guarded->frames[i]) || !is_memory(guarded->frames[i]) ||
+		    hv_space_owns(cpu, hv_place(guarded, i).address))
+			return false;
+		for (k = 0; k < i; k++)
+			if (guarded->frames[k] == guarded->frames[i])
+				return false;
 	}
-	for (i = 0; i < HV_REGISTRATIONS; i++)
-		views += hv_guarded[i].used ? 2 : 0;
-	for (i = present; i; i &= i - 1)
-		cpus++;
-	/*
-	 * In each view: the upper levels of the block, and for each change of the large page a
-	 * table of 512 GB, of 1 GB and of 2 MB.
-	 */
-	if (hv_is_secret(guarded))
-		return views * (3 + 3 * changes) + guarded->frozen +
-		       5 * (4 + (guarded->frozen + others) / WORDS);
-	return views * (3 + 3 * changes) + copy->text_pages + hv_privileges_need(guarded, views) +
-	       cpus * (4 + 2 * (2 + (copy->text_pages + copy->data_count) / WORDS));
+	for (i = 0; i < copy->data_count; i++)
+		if (hv_space_owns(cpu, guarded->datas[i].address))
+			return false;
+	/* The exchange's frames follow. */
+	for (i = 0; i < copy->private_count + copy->secret.exchange_pages; i++)
+		if (!is_plain(guarded->privates[i]))
+			return false;
+	return true;
 }
 
 static void to_addresses(u64 *offsets, u32 count, u64 text)
@@ -304,107 +343,72 @@ static void to_addresses(u64 *offsets, u32 count, u64 text)
 		*offsets++ += text;
 }
 
-/* Frames that the kernel has like any other. */
-static bool are_plain(const u64 *frames, u32 count)
+/* The tables of the copy have offsets. Returns false if they are not as they have to be. */
+static bool add_text(struct hv_guarded *guarded)
 {
-	while (count--)
-		if (!is_plain(*frames++))
-			return false;
+	const struct hv_registration *copy = guarded->copy;
+	struct border_module *module = &guarded->module;
+	u64 size = copy->text_pages * PAGE;
+	struct border_fixup *fixup = (struct border_fixup *)module->fixups;
+	u32 i;
+
+	if (copy->text % PAGE || !is_sorted(module->entries, copy->entry_count, size) ||
+	    !is_sorted(module->bugs, copy->bug_count, size))
+		return false;
+	to_addresses((u64 *)module->entries, copy->entry_count + copy->bug_count, copy->text);
+	for (i = 0; i < copy->fixup_count; i++, fixup++) {
+		fixup->from += copy->text;
+		fixup->to += copy->text;
+	}
 	return true;
 }
 
 /* What border control needs to know of class S. Returns false if it is not as it has to be. */
-static bool dissect_secret(struct hv_guarded *guarded)
+static bool add_secret(struct hv_guarded *guarded)
 {
-	const struct hv_secret *secret = &guarded->copy->secret;
+	const struct hv_registration *copy = guarded->copy;
+	const struct hv_secret *secret = &copy->secret;
 	struct border_module *module = &guarded->module;
 
 	module->stub = module->text + secret->stub;
 	module->gate = secret->gate;
 	module->stacks = secret->private;
 	module->stack_size = secret->stack_pages * PAGE;
-	guarded->pool = &hv_activations[HV_ACTIVATIONS + (guarded - hv_guarded) * HV_STACKS];
+	guarded->pool = &hv_activations[HV_ACTIVATIONS + guarded->number * HV_STACKS];
 	guarded->pool_size = secret->stacks;
-	return !guarded->copy->data_count && !module_has(module, secret->gate) &&
-	       module_has(module, module->stub) && !module_entry(module, module->stub) &&
-	       !((secret->constants | secret->private | secret->exchange) % PAGE) &&
+	return !copy->data_count && !copy->ranges[HV_INIT_TEXT].pages &&
+	       !copy->ranges[HV_INIT_RODATA].pages && !module->init &&
+	       !module_has(module, secret->gate) && module_has(module, module->stub) &&
+	       !module_entry(module, module->stub) &&
+	       !((copy->ranges[HV_RODATA].address | secret->private | secret->exchange) % PAGE) &&
 	       secret->stacks && secret->stacks <= HV_STACKS && secret->stack_pages &&
-	       secret->stacks * secret->stack_pages <= guarded->copy->private_count;
+	       secret->stack_pages <= copy->private_count / secret->stacks;
 }
 
-/* The parts of the copy. Returns false if they are not as they have to be. */
-static bool dissect(struct hv_guarded *guarded)
+static void free_shadows(struct hv_guarded *guarded, u32 first)
 {
-	struct hv_registration *copy = guarded->copy;
-	u64 *words = copy->words, size = copy->text_pages * PAGE;
-	struct border_module *module = &guarded->module;
 	u32 i;
 
-	guarded->texts = words;
-	guarded->frozen = copy->text_pages + copy->secret.constant_pages;
-	words += guarded->frozen;
-	guarded->datas = (struct hv_page *)words;
-	words += copy->data_count * 2;
-	guarded->privates = words;
-	words += copy->private_count;
-	guarded->exchanges = words;
-	words += copy->secret.exchange_pages;
-	module->entries = words;
-	module->entry_count = copy->entry_count;
-	module->bugs = words + copy->entry_count;
-	module->bug_count = copy->bug_count;
-	guarded->fixups = (struct hv_fixup *)(words + copy->entry_count + copy->bug_count);
-	module->class = copy->class;
-	module->text = copy->text;
-	module->text_end = copy->text + size;
-	module->init = copy->init == HV_NOWHERE ? 0 : copy->text + copy->init;
-	module->exit = copy->exit == HV_NOWHERE ? 0 : copy->text + copy->exit;
-	if (copy->text % PAGE || !is_sorted(words, copy->entry_count, size) ||
-	    !is_sorted(module->bugs, copy->bug_count, size))
-		return false;
-	to_addresses(words, copy->entry_count + copy->bug_count, copy->text);
-	module->fixups = guarded->border_fixups;
-	module->fixup_count = copy->fixup_count;
-	guarded->privileges = (struct hv_privilege *)(guarded->fixups + copy->fixup_count);
-	guarded->privilege_count = copy->privilege_count;
-	for (i = 0; i < copy->fixup_count; i++) {
-		guarded->border_fixups[i].from = guarded->fixups[i].from + copy->text;
-		guarded->border_fixups[i].to = guarded->fixups[i].to + copy->text;
+	for (i = first; i < hv_registration_frames(guarded->copy); i++) {
+		if (guarded->shadows[i])
+			hv_pool_give(guarded->shadows[i], 1);
+		guarded->shadows[i] = NULL;
 	}
-	guarded->pool = hv_activations;
-	guarded->pool_size = HV_ACTIVATIONS;
-	if (copy->class > CLASS_S || (copy->class == CLASS_S && !dissect_secret(guarded)))
-		return false;
-	return are_plain(guarded->texts, guarded->frozen) &&
-	       are_plain(guarded->privates, copy->private_count + copy->secret.exchange_pages);
-}
-
-static u32 copy_pages(const struct hv_registration *copy)
-{
-	return (hv_registration_size(copy) + PAGE - 1) / PAGE;
-}
-
-static u32 fixup_pages(const struct hv_registration *copy)
-{
-	return (copy->fixup_count * sizeof(struct border_fixup) + PAGE - 1) / PAGE;
 }
 
 static void forget(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
-	u32 fixups = fixup_pages(guarded->copy), copy = copy_pages(guarded->copy), i;
+	u32 i;
 
-	if (guarded->shadows) {
-		map(cpu, guarded, false);
-		hv_pool_give(guarded->shadows, guarded->frozen);
-	}
+	if (guarded->mapped)
+		map(cpu, guarded, 0, false);
+	free_shadows(guarded, 0);
 	hv_secret_free(guarded);
 	if (guarded->view)
 		hv_nested_free(guarded->view);
 	if (guarded->lowered_view)
 		hv_nested_free(guarded->lowered_view);
-	if (guarded->border_fixups)
-		hv_pool_give(guarded->border_fixups, fixups);
-	hv_pool_give(guarded->copy, copy);
+	hv_give_copy(guarded);
 	*guarded = (struct hv_guarded){};
 	for (i = 0; i < HV_REGISTRATIONS; i++)
 		if (hv_guarded[i].used)
@@ -412,77 +416,146 @@ static void forget(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	hv_nested_hide_none();
 }
 
-static void hide_block(u64 root)
+static bool hide_block(u64 root)
 {
-	u64 at;
+	u64 at, *entry;
 
-	for (at = 0; at < hv_config.memory_size; at += LARGE_PAGE)
-		*hv_nested_entry(root, hv_config.memory + at, 21) =
-			hv_config.zero_table | HV_NPT_NO_EXECUTE | HV_NPT_SHARED;
+	for (at = 0; at < hv_config.memory_size; at += LARGE_PAGE) {
+		entry = hv_nested_entry(root, hv_config.memory + at, 21);
+		if (!entry)
+			return false;
+		*entry = hv_config.zero_table | HV_NPT_SHARED | HV_NPT_NO_EXECUTE;
+	}
+	return true;
 }
 
-static s64 take_registration(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 at)
+/* From now on there is an entry of its own for this frame in each view that will need one. */
+static bool divide(const struct hv_guarded *guarded, u64 frame)
+{
+	return hv_nested_entry(hv_config.nested_cr3, frame, 12) &&
+	       hv_nested_entry(hv_config.step_cr3, frame, 12) &&
+	       hv_nested_entry(guarded->view, frame, 12) &&
+	       (hv_is_secret(guarded) || hv_nested_entry(guarded->lowered_view, frame, 12));
+}
+
+static bool make_views(struct hv_guarded *guarded)
+{
+	if (hv_is_secret(guarded))
+		return hv_secret_make(guarded);
+	guarded->view = hv_nested_make(HV_NPT_NO_EXECUTE);
+	guarded->lowered_view = hv_nested_make(HV_NPT_NO_EXECUTE);
+	if (!guarded->view || !guarded->lowered_view || !hide_block(guarded->view) ||
+	    !hide_block(guarded->lowered_view))
+		return false;
+	hv_space_reveal(guarded->view);
+	return true;
+}
+
+/* All memory that the registration needs. */
+static bool furnish(struct hv_cpu *cpu, struct hv_guarded *guarded)
+{
+	u64 views = 4;
+	u32 i;
+
+	if (!make_views(guarded))
+		return false;
+	for (i = 0; i < guarded->golden; i++) {
+		guarded->shadows[i] = hv_pool_take(1);
+		if (!guarded->shadows[i] || !divide(guarded, guarded->frames[i]))
+			return false;
+	}
+	for (i = 0; i < guarded->copy->private_count; i++)
+		if (!divide(guarded, guarded->privates[i]))
+			return false;
+	guarded->mapped = guarded->golden;
+	for (i = 0; i < HV_REGISTRATIONS; i++)
+		views += hv_guarded[i].used ? 2 : 0;
+	return map(cpu, guarded, 0, true) &&
+	       hv_pool_left() >= hv_privileges_need(guarded, views);
+}
+
+static s64 take_registration(struct hv_guarded *guarded, u64 at)
 {
 	const struct hv_registration *from = hv_guest_memory(at);
-	u64 size = hv_registration_size(from), i;
-
-	if (size > HV_REGISTRATION_SIZE || !from->text_pages ||
-	    from->privilege_count > HV_PRIVILEGES)
-		return -EINVAL;
-	guarded->copy = hv_pool_take(copy_pages(from));
-	if (!guarded->copy)
-		return -ENOMEM;
-	for (i = 0; i < size / sizeof(u64); i++)
-		((u64 *)guarded->copy)[i] = ((const u64 *)from)[i];
-	guarded->border_fixups = hv_pool_take(fixup_pages(guarded->copy));
-	if (!guarded->border_fixups)
-		return -ENOMEM;
-	if (!dissect(guarded))
-		return -EINVAL;
-	if (hv_pool_left() < need(guarded))
-		return -ENOMEM;
-	if (hv_is_secret(guarded)) {
-		if (!hv_secret_make(guarded))
-			return -ENOMEM;
-	} else {
-		guarded->view = hv_nested_make(HV_NPT_NO_EXECUTE);
-		guarded->lowered_view = hv_nested_make(HV_NPT_NO_EXECUTE);
-		hide_block(guarded->view);
-		hide_block(guarded->lowered_view);
-		hv_space_reveal(guarded->view);
-	}
-	guarded->shadows = hv_pool_take(guarded->frozen);
-	if (!guarded->shadows || !map(cpu, guarded, true))
-		return -ENOMEM;
-	return hv_privileges_init(guarded);
-}
-
-static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 at)
-{
-	s64 err;
+	struct hv_registration sizes = *from;
+	u64 size = hv_registration_size(&sizes), i;
 
 	if (hv_sealed)
 		return -EPERM;
-	if (guarded->used)
+	if (size > HV_REGISTRATION_SIZE || !sizes.text_pages || sizes.class > CLASS_S ||
+	    sizes.privilege_count > HV_PRIVILEGES)
+		return -EINVAL;
+	if (!hv_take_copy(guarded, &sizes))
+		return -ENOMEM;
+	for (i = sizeof(sizes) / sizeof(u64); i < size / sizeof(u64); i++)
+		((u64 *)guarded->copy)[i] = ((const u64 *)from)[i];
+	hv_dissect(guarded);
+	if (!add_text(guarded) || (hv_is_secret(guarded) && !add_secret(guarded)))
+		return -EINVAL;
+	return 0;
+}
+
+/* REGISTER or LOAD */
+static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u64 at)
+{
+	s64 err;
+
+	if (guarded->used ||
+	    (number == HV_CALL_REGISTER && hv_is_described(guarded - hv_guarded)))
 		return -EBUSY;
 	if (!hv_config.window || !cpu->space || hv_config.cpus > 63)
 		return -EOPNOTSUPP;
-	if (at % PAGE || at >= hv_config.end)
+	if (at % PAGE || at >= hv_config.end || hv_is_guards(at))
 		return -EINVAL;
-	*guarded = (struct hv_guarded){};
-	err = take_registration(cpu, guarded, at);
+	*guarded = (struct hv_guarded){ .number = guarded - hv_guarded };
+	err = number == HV_CALL_LOAD ? hv_compose(guarded, at) : take_registration(guarded, at);
+	if (!err && !is_free(cpu, guarded))
+		err = -EINVAL;
+	if (!err && !furnish(cpu, guarded))
+		err = -ENOMEM;
+	if (!err)
+		err = hv_privileges_init(guarded);
 	if (err) {
 		if (guarded->copy)
 			forget(cpu, guarded);
 		return err;
 	}
-	guarded->number = guarded - hv_guarded;
-	guarded->size = guarded->copy->text_pages * PAGE;
+	guarded->size = guarded->module.text_end - guarded->module.text;
+	guarded->init_size = guarded->module.init_text_end - guarded->module.init_text;
 	guarded->border.has_init = !!guarded->module.init;
 	guarded->border.state = REGISTRATION_LOADED;
 	guarded->used = true;
 	step_kind(cpu, guarded, EVENT_BIND);
 	step_kind(cpu, guarded, EVENT_FREEZE);
+	return 0;
+}
+
+/* All CPUs have flushed: init's frames are the kernel's, and next time their shadows free. */
+static void release_step(struct hv_guarded *guarded)
+{
+	u32 first = lasting(guarded);
+
+	if (guarded->golden > first) {
+		thaw_golden(guarded, first);
+		guarded->releasing = present;
+	} else {
+		free_shadows(guarded, first);
+	}
+}
+
+/* M has no init text and constants any more. */
+static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
+{
+	u32 first = lasting(guarded);
+
+	if (guarded->golden == first || guarded->releasing)
+		return -EINVAL;
+	guarded->init_size = 0;
+	guarded->module.init_text_end = guarded->module.init_text;
+	set_golden(guarded, first, false);
+	map(cpu, guarded, first, false);
+	guarded->mapped = first;
+	guarded->releasing = present;
 	return 0;
 }
 
@@ -503,6 +576,11 @@ static void flush(struct hv_cpu *cpu)
 		hv_border_begin(&border, cpu, guarded);
 		if (border_flush(&border, &event.generation))
 			step(cpu, guarded, &event);
+		if (guarded->releasing & AWAIT_CPU(cpu->number)) {
+			guarded->releasing &= ~AWAIT_CPU(cpu->number);
+			if (!guarded->releasing)
+				release_step(guarded);
+		}
 		if (!guarded->leaving)
 			continue;
 		guarded->leaving &= ~AWAIT_CPU(cpu->number);
@@ -511,14 +589,32 @@ static void flush(struct hv_cpu *cpu)
 	}
 }
 
-/* The content is the caller's word: the resident part does not know what it has to be. */
-static s64 arm(struct hv_cpu *cpu, struct hv_guarded *guarded)
+/*
+ * Of a module that was described, the golden frames are compared. Else the content is the word of
+ * the caller, who could register before the seal alone.
+ */
+static s64 arm(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 *b)
 {
-	if (hv_sealed)
+	struct content_finding finding = {};
+
+	if (!guarded->known && hv_sealed)
 		return -EPERM;
-	if (!step_kind(cpu, guarded, EVENT_HASH) || !step_kind(cpu, guarded, EVENT_MATCH) ||
-	    !step_kind(cpu, guarded, EVENT_ARM))
-		return -EINVAL;
+	if (!step_kind(cpu, guarded, EVENT_HASH))
+		return -EBUSY;
+	if (guarded->known)
+		finding = hv_check_content(cpu, guarded);
+	if (finding.verdict != CONTENT_MATCHES) {
+		hv_log(cpu, HV_LOG_CONTENT,
+		       guarded->known->memory[finding.region].address + finding.offset);
+		step_kind(cpu, guarded, EVENT_MISMATCH);
+		*b = finding.verdict | (u64)finding.region << 8 | (u64)finding.offset << 32;
+		return -ENOEXEC;
+	}
+	step_kind(cpu, guarded, EVENT_MATCH);
+	step_kind(cpu, guarded, EVENT_ARM);
+	/* Without an init that it could wait for, the module may also end. */
+	if (!guarded->border.has_init)
+		step_kind(cpu, guarded, EVENT_SEAL);
 	return 0;
 }
 
@@ -533,8 +629,12 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 	if (*b >= HV_REGISTRATIONS)
 		return -EINVAL;
 	guarded = &hv_guarded[*b];
-	if (number == HV_CALL_REGISTER)
-		return enroll(cpu, guarded, c);
+	if (number == HV_CALL_DESCRIBE)
+		return hv_describe(*b, c);
+	if (number == HV_CALL_UNDESCRIBE)
+		return hv_undescribe(*b);
+	if (number == HV_CALL_REGISTER || number == HV_CALL_LOAD)
+		return enroll(cpu, guarded, number, c);
 	if (number == HV_CALL_STATE) {
 		*b = guarded->used ? guarded->border.state : ~0ULL;
 		return 0;
@@ -543,12 +643,15 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 		return -ENOENT;
 	switch (number) {
 	case HV_CALL_ARM:
-		return arm(cpu, guarded);
+		return arm(cpu, guarded, b);
+	case HV_CALL_RELEASE:
+		return release(cpu, guarded);
 	case HV_CALL_REVOKE:
 		return step_kind(cpu, guarded, EVENT_REVOKE) ? 0 : -EINVAL;
 	default: /* HV_CALL_THAW */
 		if (!step_kind(cpu, guarded, EVENT_THAW))
 			return -EBUSY;
+		guarded->releasing = 0;
 		guarded->leaving = present;
 		return 0;
 	}
@@ -596,7 +699,7 @@ void hv_register_start(struct hv_cpu *cpu)
 	hv_space_start(cpu);
 	for (i = 0; i < HV_REGISTRATIONS && cpu->space; i++)
 		if (hv_guarded[i].used && !hv_is_secret(&hv_guarded[i]) &&
-		    !map_on(cpu, cr3, &hv_guarded[i], true))
+		    !map_on(cpu, cr3, &hv_guarded[i], 0, true))
 			hv_space_stop(cpu);
 	present |= AWAIT_CPU(cpu->number);
 	hv_unlock(&hv_views_lock);

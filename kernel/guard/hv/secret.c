@@ -28,10 +28,15 @@ static u64 *take(const struct hv_guarded *guarded)
 {
 	u64 *table = hv_pool_take(1);
 
+	u64 *entry = table ? entry_of(guarded, hv_physical(table)) : NULL;
+
+	if (entry) {
+		*entry = hv_physical(table) | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
+		return table;
+	}
 	if (table)
-		*entry_of(guarded, hv_physical(table)) =
-			hv_physical(table) | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
-	return table;
+		hv_pool_give(table, 1);
+	return NULL;
 }
 
 static bool map(struct hv_guarded *guarded, u64 address, const u64 *frames, u32 pages, u64 rights)
@@ -60,20 +65,24 @@ bool hv_secret_make(struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
 	const struct hv_secret *secret = &copy->secret;
-	void *view = hv_pool_take(1);
+	const struct hv_range *constants = &copy->ranges[HV_RODATA];
+	u64 *view = hv_pool_take(1), *entry;
 	u32 i;
 
 	if (!view)
 		return false;
 	guarded->view = hv_physical(view);
 	guarded->space = take(guarded);
-	for (i = 0; i < secret->exchange_pages; i++)
-		*entry_of(guarded, guarded->exchanges[i]) =
-			guarded->exchanges[i] | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
+	for (i = 0; i < secret->exchange_pages; i++) {
+		entry = entry_of(guarded, guarded->exchanges[i]);
+		if (!entry)
+			return false;
+		*entry = guarded->exchanges[i] | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
+	}
 	return guarded->space &&
-	       map(guarded, copy->text, guarded->texts, copy->text_pages, TEXT) &&
-	       map(guarded, secret->constants, guarded->texts + copy->text_pages,
-		   secret->constant_pages, CONSTANT) &&
+	       map(guarded, copy->text, guarded->frames, copy->text_pages, TEXT) &&
+	       map(guarded, constants->address, guarded->frames + copy->text_pages,
+		   constants->pages, CONSTANT) &&
 	       map(guarded, secret->private, guarded->privates, copy->private_count, DATA) &&
 	       map(guarded, secret->exchange, guarded->exchanges, secret->exchange_pages, DATA);
 }
@@ -99,11 +108,11 @@ void hv_secret_open(struct hv_guarded *guarded, bool open)
 	u64 rights;
 	u32 i;
 
-	for (i = 0; i < guarded->frozen; i++) {
+	for (i = 0; i < guarded->golden; i++) {
 		rights = i < guarded->copy->text_pages ? HV_NPT_READ :
 							 HV_NPT_READ | HV_NPT_NO_EXECUTE;
-		__atomic_store_n(entry_of(guarded, guarded->texts[i]),
-				 open ? guarded->texts[i] | rights : 0, __ATOMIC_RELEASE);
+		__atomic_store_n(entry_of(guarded, guarded->frames[i]),
+				 open ? guarded->frames[i] | rights : 0, __ATOMIC_RELEASE);
 	}
 	rights = HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
 	for (i = 0; i < guarded->copy->private_count; i++)

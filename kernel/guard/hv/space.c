@@ -21,7 +21,7 @@
 
 #define PRESENT		BIT_ULL(0)
 #define LARGE		BIT_ULL(7)
-/* A bit that the processor ignores: the table is the guard's. */
+/* A bit that the processor ignores: the table is the guard's, or the page a guarded module's. */
 #define OWN		BIT_ULL(11)
 /* Present, writable, accessed. */
 #define TABLE		(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5) | OWN)
@@ -174,14 +174,35 @@ bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 		}
 		entry = &own_table(*entry)[hv_index(address, shift - 9)];
 	}
-	__atomic_store_n(entry, new, __ATOMIC_RELEASE);
+	__atomic_store_n(entry, new ? new | OWN : 0, __ATOMIC_RELEASE);
 	return true;
 }
 
+bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
+{
+	u64 entry = cpu->space[hv_index(address, 39)];
+	u32 shift;
+
+	for (shift = 30; entry & PRESENT && entry & OWN; shift -= 9) {
+		entry = own_table(entry)[hv_index(address, shift)];
+		if (shift == 12)
+			return entry & OWN;
+	}
+	return false;
+}
+
+/* Another CPU may have made an entry a guarded module's meanwhile (hv_space_map()). */
 void hv_space_give_back(struct hv_cpu *cpu)
 {
-	while (cpu->borrowed_count)
-		*cpu->borrowed[--cpu->borrowed_count] = 0;
+	u64 *entry, was;
+
+	while (cpu->borrowed_count) {
+		entry = cpu->borrowed[--cpu->borrowed_count];
+		was = __atomic_load_n(entry, __ATOMIC_RELAXED);
+		if (!(was & OWN))
+			__atomic_compare_exchange_n(entry, &was, 0, false, __ATOMIC_RELAXED,
+						    __ATOMIC_RELAXED);
+	}
 }
 
 bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
@@ -210,6 +231,6 @@ bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
 		cpu->vmcb->control.tlb_ctl = hv_config.flush_tag;
 	}
 	cpu->borrowed[cpu->borrowed_count++] = entry;
-	*entry = shift > 12 ? kernel & ~OWN : kernel;
+	*entry = kernel & ~OWN;
 	return true;
 }

@@ -3,10 +3,11 @@
  * Exec views: modules whose text runs with privileges, and the ways into it.
  *
  * There are two views of memory. In K, the kernel's, the text of a guarded module is not
- * executable, and leads to a shadow: a copy that the kernel may read and patch. In M, one for each
- * module, nothing but its text is executable, its golden frames, which nobody writes; and only M
- * has the private frames. So each way across the border is a fetch that faults, an interrupt or an
- * exception, and cross.c asks border control (border/) which of the six crossings it is.
+ * executable, and leads to a shadow: a copy that the kernel may read and patch (patch.c). In M, one
+ * for each module, nothing but its text is executable, its golden frames, which nobody else
+ * changes; and only M has the private frames. So each way across the border is a fetch that faults,
+ * an interrupt or an exception, and cross.c asks border control (border/) which of the six
+ * crossings it is.
  *
  * M has a VMCB of its own on each CPU, with the constants of the launch: the guest hands it RIP,
  * RSP, general registers and harmless flags only. It has page tables of its own (space.c), so that
@@ -17,13 +18,18 @@
  * kernel's like any other, since the kernel could copy it, too. The first fetch elsewhere leads
  * back to K.
  *
+ * A module is either registered with all that M has to know (struct hv_registration), by a caller
+ * who is trusted before the seal; or it was described, and Linux tells where it has loaded it
+ * (struct hv_load), at any time: then all that M knows comes from the description, with which the
+ * frozen frames are compared.
+ *
  * A module of class S keeps secrets. Its address space has its own pages only, of which it shares
  * one part with the kernel, the exchange; it works on private stacks, and the kernel sees none of
  * its registers. It has no L: what is refused raises #GP.
  *
- * register.c steps a registration; privilege/ has the privileges other than memory; nested.c has
- * the nested page tables, space.c and secret.c M's address space, for class D and class S. Calls go
- * down: cross.c, register.c, privilege/, then nested.c, space.c and secret.c.
+ * register.c steps a registration; describe.c has the descriptions, patch.c the kernel's patches;
+ * privilege/ has the privileges other than memory; nested.c has the nested page tables, space.c and
+ * secret.c M's address space, for class D and class S.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -34,13 +40,15 @@
 #ifndef __ASSEMBLER__
 
 #include <linux/bits.h>
+#include <linux/build_bug.h>
 #include <linux/types.h>
 
+#include "guard/hv/border/border.h"
+#include "guard/hv/content.h"
+#include "guard/hv/hv.h"
 #include "guard/hv/privilege/privilege.h"
 
 #define HV_NOWHERE	(~0ULL)
-/* In a fixup: it sets no register. */
-#define HV_NO_REGISTER	16
 
 /* The most bytes of a struct hv_registration. */
 #define HV_REGISTRATION_SIZE	0x10000
@@ -51,10 +59,23 @@
 #define HV_STACKS		4
 #define HV_ALL_ACTIVATIONS	(HV_ACTIVATIONS + HV_REGISTRATIONS * HV_STACKS)
 
+/* What of a module is frozen besides its text. Init's is given back when Linux frees it. */
+enum hv_range_kind {
+	HV_RODATA,
+	HV_INIT_TEXT,
+	HV_INIT_RODATA,
+	HV_RANGES,
+};
+
+struct hv_range {
+	u64 address;
+	u32 pages;
+	u32 reserved;
+};
+
 /**
- * struct hv_secret - what a module of class S has instead of data. M has the text and these pages
- * only, at these linear addresses. In class D all is 0.
- * @constants:	@constant_pages that nobody writes
+ * struct hv_secret - what a module of class S has instead of data. M has the text, the constants
+ * (HV_RODATA) and these pages only, at these linear addresses. In class D all is 0.
  * @private:	the private pages, all of which are there; first the stacks
  * @exchange:	@exchange_pages, which M shares with the kernel
  * @gate:	a return instruction of the kernel's, which returns to the caller of an entry
@@ -62,15 +83,13 @@
  * @stacks:	how many there are, of @stack_pages each
  */
 struct hv_secret {
-	u64 constants;
 	u64 private;
 	u64 exchange;
 	u64 gate;
-	u32 constant_pages;
 	u32 exchange_pages;
 	u32 stub;
-	u16 stacks;
-	u16 stack_pages;
+	u32 stacks;
+	u32 stack_pages;
 };
 
 /**
@@ -82,11 +101,12 @@ struct hv_secret {
  * @private_count: pages that only M has; their contents are cleared in the end
  * @init:	offset into the text, or HV_NOWHERE
  * @exit:	the same
- * @class:	enum border_class; in class S, @data_count is 0
- * @words:	physical addresses of the text and then of the constants; @data_count struct
- *		hv_page; physical addresses of private pages and then of the exchange;
- *		@entry_count offsets into the text, sorted; @bug_count offsets, sorted; @fixup_count
- *		struct hv_fixup, sorted by @from; @privilege_count struct hv_privilege
+ * @class:	enum border_class; in class S, @data_count is 0, and there is no init
+ * @ranges:	by enum hv_range_kind; without pages if the module has none
+ * @words:	physical addresses of @text_pages and of the pages of @ranges; @data_count struct
+ *		hv_page; physical addresses of private pages and then of the exchange; @entry_count
+ *		offsets into the text, sorted; @bug_count offsets, sorted; @fixup_count struct
+ *		border_fixup with offsets; @privilege_count struct hv_privilege
  */
 struct hv_registration {
 	u64 text;
@@ -101,6 +121,7 @@ struct hv_registration {
 	u64 init;
 	u64 exit;
 	u64 class;
+	struct hv_range ranges[HV_RANGES];
 	struct hv_secret secret;
 	u64 words[];
 };
@@ -111,49 +132,105 @@ struct hv_page {
 	u64 entry;
 };
 
-/* @reg: the general register that the kernel sets, by its number; HV_NO_REGISTER: none */
-struct hv_fixup {
-	u64 from;
-	u64 to;
-	u64 reg;
-};
+/* The pages of the text and of @ranges. */
+static inline u64 hv_registration_frames(const struct hv_registration *registration)
+{
+	u64 frames = registration->text_pages;
+	u32 i;
+
+	for (i = 0; i < HV_RANGES; i++)
+		frames += registration->ranges[i].pages;
+	return frames;
+}
 
 static inline u64 hv_registration_size(const struct hv_registration *registration)
 {
 	return sizeof(*registration) +
-	       ((u64)registration->text_pages + registration->secret.constant_pages) * sizeof(u64) +
+	       hv_registration_frames(registration) * sizeof(u64) +
 	       registration->data_count * sizeof(struct hv_page) +
 	       ((u64)registration->private_count + registration->secret.exchange_pages) *
 		       sizeof(u64) +
 	       ((u64)registration->entry_count + registration->bug_count) * sizeof(u64) +
-	       registration->fixup_count * sizeof(struct hv_fixup) +
+	       registration->fixup_count * sizeof(struct border_fixup) +
 	       registration->privilege_count * sizeof(struct hv_privilege);
 }
 
-#include "guard/hv/border/border.h"
-#include "guard/hv/hv.h"
+/**
+ * struct hv_description - a description (content.h) in the memory of the guest
+ * @size:	in bytes
+ * @frames:	physical addresses of its pages
+ */
+struct hv_description {
+	u64 size;
+	u64 frames[511];
+};
+
+/* The regions of which Linux names the pages: the first ones. */
+#define HV_LOAD_REGIONS		(CONTENT_INIT_RODATA + 1)
+#define HV_LOAD_FRAMES		495
+
+/**
+ * struct hv_load - where Linux has loaded a module that was described: a page. Nothing of it is
+ * believed; it only has to lead to the content that was described
+ * @regions:	by enum content_region; of the first HV_LOAD_REGIONS whole pages. A region of
+ *		@size 0 is not there
+ * @is_live:	init has returned before; not once the guard is sealed
+ * @frames:	physical addresses of the pages of the first HV_LOAD_REGIONS
+ */
+struct hv_load {
+	struct {
+		u64 address;
+		u64 size;
+	} regions[CONTENT_REGIONS];
+	u64 is_live;
+	u64 frames[HV_LOAD_FRAMES];
+};
+
+static_assert(sizeof(struct hv_description) == CONTENT_PAGE);
+static_assert(sizeof(struct hv_load) == CONTENT_PAGE);
+
+/**
+ * struct hv_known - a description that the guard has, from before the seal
+ * @content:	its parts
+ * @blob:	the guard's copy; NULL: there is none
+ * @symbols:	for content_check()
+ * @memory:	where the module is, while it is loaded; @pages are its golden frames
+ */
+struct hv_known {
+	struct content content;
+	void *blob;
+	u32 blob_pages;
+	u32 symbol_pages;
+	struct content_symbol *symbols;
+	struct content_memory memory[CONTENT_REGIONS];
+};
 
 /**
  * struct hv_guarded - a module, while it is registered
  * @used:	otherwise nothing here has a meaning
  * @number:	its index
  * @size:	of its text; 0 if it is not used
+ * @init_size:	of its init text; 0 once that is given back
  * @border:	its automaton
  * @module:	what border control knows about it
- * @copy:	the guard's own copy of what was registered
- * @texts:	physical addresses of the golden frames: of the text, and of constants
- * @frozen:	their number
- * @shadows:	the shadow frames
+ * @copy:	the guard's own copy of what was registered, or was made of a description
+ * @known:	the description of which it was made, or NULL
+ * @frames:	physical addresses of the golden frames: of text, and of copy->ranges
+ * @golden:	how many of them are golden: the first ones
+ * @mapped:	and how many are in M's page tables
+ * @shadows:	their shadows
  * @datas:	other pages of its own
  * @privates:	physical addresses of the private frames
  * @exchanges:	the same of the exchange
- * @fixups:	what was registered of them: @reg is used here
- * @border_fixups: the same as linear addresses, for @module
  * @pool:	the activations that it can have, @pool_size of them
  * @view:	M's nested page table
  * @lowered_view: L's; 0 in class S
  * @space:	class S: the top level of M's page table
+ * @releasing:	CPUs that may still use init's frames, or then their shadows
  * @leaving:	CPUs that may still use what is to be given back
+ * @carries:	a CPU changes the golden frames: no other one enters M (patch.c)
+ * @pending:	the kernel's patches are not yet in the golden frames
+ * @waits:	how often a CPU did not enter M because of that
  * @privileges:	what it has besides memory
  * @privilege_mask: their kinds
  * @iopm:	M's I/O permission map, if it has ports; @msrpm: that of MSRs
@@ -162,23 +239,28 @@ struct hv_guarded {
 	bool used;
 	u8 number;
 	u64 size;
+	u64 init_size;
 	struct border_registration border;
 	struct border_module module;
 	struct hv_registration *copy;
-	const u64 *texts;
-	u32 frozen;
-	u32 pool_size;
-	struct border_activation *pool;
-	u8 *shadows;
+	struct hv_known *known;
+	const u64 *frames;
+	u32 golden;
+	u32 mapped;
+	u8 **shadows;
 	const struct hv_page *datas;
 	const u64 *privates;
 	const u64 *exchanges;
-	struct hv_fixup *fixups;
-	struct border_fixup *border_fixups;
+	u32 pool_size;
+	struct border_activation *pool;
 	u64 view;
 	u64 lowered_view;
 	u64 *space;
+	u64 releasing;
 	u64 leaving;
+	bool carries;
+	bool pending;
+	u32 waits;
 	struct hv_privilege *privileges;
 	u32 privilege_count;
 	u32 privilege_mask;
@@ -197,7 +279,7 @@ extern u8 hv_views_lock;
 extern u32 hv_views_changed;
 extern struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 
-/* What M had: all registers at an interrupt, at a call those that a function preserves. */
+/* The registers of M: all of them at an interrupt, at a call those that a function preserves. */
 struct hv_saved {
 	u64 regs[16];
 	u64 rflags;
@@ -210,14 +292,20 @@ extern struct hv_saved hv_saved[HV_ALL_ACTIVATIONS];
 void hv_clear_secrets(const struct hv_guarded *guarded);
 
 /* nested.c */
-/* Returns the physical address of a nested page table like K's, where nothing is executable. */
+/*
+ * Returns the physical address of a nested page table like K's, with @rights in each entry of the
+ * top level; 0 without memory.
+ */
 u64 hv_nested_make(u64 rights);
 void hv_nested_free(u64 root);
 /*
  * Returns the entry of a nested page table that maps 4 KB (@shift 12) or 2 MB (21) at a physical
- * address of the guest. It leads to nothing that another nested page table has, too.
+ * address of the guest, or NULL without memory. It leads to nothing that another nested page table
+ * has, too. Once there was memory for an entry, it is there.
  */
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift);
+/* The nested page table of a view gets what K has at this page, but not executable. */
+void hv_nested_follow(u64 root, u64 address);
 /* Returns the entry that K has for a page. */
 u64 hv_nested_look(u64 address);
 /* Whether the kernel cannot write a page, nor read its contents. */
@@ -244,7 +332,7 @@ static inline bool hv_nested_is_private(u64 address)
 	u32 hash = hv_nested_hash(address);
 
 	return __atomic_load_n(&hv_nested_hidden[hash / 64], __ATOMIC_ACQUIRE) >> hash % 64 & 1 &&
-	       hv_nested_hides(address);
+	       hv_nested_look(address) == (hv_config.zero_entry | HV_NPT_NO_EXECUTE);
 }
 
 /* space.c */
@@ -263,6 +351,8 @@ void hv_space_reveal(u64 root);
 /* A fault of M: copies what the kernel's tables have. Returns whether there was something. */
 bool hv_space_borrow(struct hv_cpu *cpu, u64 address);
 void hv_space_give_back(struct hv_cpu *cpu);
+/* Whether a page of a guarded module is at this address of M's. */
+bool hv_space_owns(const struct hv_cpu *cpu, u64 address);
 
 /* secret.c */
 /* The views and address space of M in class S. Returns false without memory. */
@@ -279,6 +369,38 @@ static inline u64 *hv_secret_stack_end(const struct hv_guarded *guarded, u32 act
 
 	return (u64 *)hv_guest_memory(guarded->privates[last]) + 511;
 }
+
+/* describe.c: with the lock */
+/* A copy of that size, and the shadows' addresses. Returns false without memory. */
+bool hv_take_copy(struct hv_guarded *guarded, const struct hv_registration *sizes);
+void hv_give_copy(struct hv_guarded *guarded);
+/* Finds the parts of the copy. */
+void hv_dissect(struct hv_guarded *guarded);
+/* A golden frame's linear address, its place in the module (content.h), and if that is text. */
+struct hv_place {
+	u64 address;
+	u32 region;
+	u32 offset;
+	bool is_text;
+};
+
+struct hv_place hv_place(const struct hv_guarded *guarded, u32 frame);
+/* DESCRIBE and UNDESCRIBE */
+s64 hv_describe(u32 number, u64 at);
+s64 hv_undescribe(u32 number);
+bool hv_is_described(u32 number);
+/* Makes the copy of a description and of a struct hv_load. Returns 0 or an error. */
+s64 hv_compose(struct hv_guarded *guarded, u64 at);
+/* Whether the golden frames have what was described, and K finds them at their addresses. */
+struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guarded *guarded);
+
+/* patch.c */
+/* A write of the kernel's faults. Returns whether it is one to a shadow, which is then stepped. */
+bool hv_patch_faults(struct hv_cpu *cpu, u64 address);
+/* The step is done. */
+void hv_patch_written(struct hv_cpu *cpu);
+/* Patches are pending, and this CPU is about to enter M. Returns whether it may. */
+bool hv_patch_carry(struct hv_guarded *guarded);
 
 /* register.c */
 /* K executes the shadow text of @guarded on this CPU (L); NULL: none. */
@@ -307,6 +429,14 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->cpu_number = cpu->number;
 	border->registration_number = guarded->number;
 	border->actions.count = 0;
+}
+
+static inline void hv_copy_page(u64 *to, const u64 *from)
+{
+	u32 word;
+
+	for (word = 0; word < 512; word++)
+		to[word] = from[word];
 }
 
 /* cross.c */

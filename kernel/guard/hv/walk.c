@@ -22,14 +22,11 @@ static bool read(u64 physical, u64 *value)
 	return true;
 }
 
-bool hv_walk_read(u64 cr3, u64 address, u64 *value)
+bool hv_walk(u64 cr3, u64 address, u64 *physical)
 {
 	u64 entry = cr3, offsets;
 	int shift = TOP_SHIFT;
 
-	/* The 8 bytes are in one page. */
-	if (address & 7)
-		return false;
 	for (;; shift -= 9) {
 		if (!read((entry & HV_ADDRESS) + hv_index(address, shift) * 8, &entry) ||
 		    !(entry & ENTRY_PRESENT))
@@ -38,5 +35,14 @@ bool hv_walk_read(u64 cr3, u64 address, u64 *value)
 			break;
 	}
 	offsets = BIT_ULL(shift) - 1;
-	return read((entry & HV_ADDRESS & ~offsets) | (address & offsets), value);
+	*physical = (entry & HV_ADDRESS & ~offsets) | (address & offsets);
+	return true;
+}
+
+bool hv_walk_read(u64 cr3, u64 address, u64 *value)
+{
+	u64 physical;
+
+	/* The 8 bytes are in one page. */
+	return !(address & 7) && hv_walk(cr3, address, &physical) && read(physical, value);
 }

@@ -141,6 +141,23 @@ static u64 highest_address(void)
 	return end;
 }
 
+/* Devices have other addresses, and what is there may change without a write. */
+static void find_memory(struct hv_config *config)
+{
+	struct resource *resource;
+	unsigned int count = 0;
+
+	acpi_scan_lock_acquire();
+	for (resource = iomem_resource.child; resource; resource = resource->sibling) {
+		if (!resource->name || strcmp(resource->name, "System RAM") ||
+		    count == HV_MEMORY_PARTS)
+			continue;
+		config->parts[count].start = resource->start;
+		config->parts[count++].end = resource->end + 1;
+	}
+	acpi_scan_lock_release();
+}
+
 /* Whole tables: with pages of 1 GB, the rest of the last table costs nothing. */
 static u64 rounded_end(void)
 {
@@ -223,8 +240,8 @@ static u64 choose_window(void)
 	return half | (get_random_u64() & (half - 1) & PAGE_MASK);
 }
 
-/* Where memory ends below 4 GB and above: no device is in between. */
-static void find_memory(struct hv_config *config)
+/* Where memory ends below 4 GB and above: but for the first megabyte, no device is in between. */
+static void find_ends(struct hv_config *config)
 {
 	struct resource *resource;
 
@@ -280,6 +297,7 @@ static void build(struct builder *builder)
 	config->iopm = iopm;
 	guard_ports_fill(config);
 	find_memory(config);
+	find_ends(config);
 	find_ecam(config);
 	get_random_bytes(config->seed, sizeof(config->seed));
 	config->efer = msr_read(MSR_EFER) | EFER_SVME;

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Registrations: modules that are known by their content. A description (guard/hv/content.h) names
- * a module; when Linux has loaded it, its memory is compared with the description, once, after all
- * that Linux patches at that time and before its init runs. A module that is loaded already is
- * compared when it is registered.
+ * a module, and the resident part has a copy of it. When Linux has loaded the module, the resident
+ * part is told where, after all that Linux patches at that time and before its init runs; it then
+ * freezes, compares and arms it. A module that is loaded already is guarded when it is registered.
  *
- * So far this is the comparison alone: it gives no privilege, and nothing prevents that the module
- * is changed afterwards. Therefore requests are accepted only with the parameter `registrations`,
- * which is for tests.
+ * Once the guard is sealed, nothing that is here is believed: what this file tells the resident
+ * part, any code in ring 0 could tell it.
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 
+#include <linux/bitmap.h>
 #include <linux/kobject.h>
 #include <linux/list.h>
-#include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
 #include <linux/printk.h>
@@ -23,31 +21,31 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/utsname.h>
+#include <linux/vmalloc.h>
 
-#include "guard/hv/content.h"
 #include "guard/linux/guard.h"
-
-#define MAX_REGISTRATIONS	16
-
-static bool registrations_allowed;
-module_param_named(registrations, registrations_allowed, bool, 0400);
-MODULE_PARM_DESC(registrations,
-		 "For tests: accept registrations, whose content is compared and not enforced");
+#include "guard/linux/views.h"
 
 /**
  * struct registration - a description and what became of its module
  * @in_list:	in registrations
- * @blob:	the description, which @content has open
- * @symbols:	for content_check()
- * @state:	DUNE_GUARD_WAITING, ...
- * @finding:	of the last comparison
+ * @number:	of the resident part's
+ * @size:	of the description
+ * @entries:	that it has
+ * @state:	DUNE_GUARD_WAITING, ...; the resident part knows whether ARMED is still true
+ * @has_init:	the memory of init is guarded, too
+ * @error:	of DUNE_GUARD_FAILED
+ * @finding:	of DUNE_GUARD_DIFFERS
  */
 struct registration {
 	struct list_head in_list;
-	void *blob;
-	struct content content;
-	struct content_symbol *symbols;
+	char name[CONTENT_NAME];
+	unsigned int number;
+	u32 size;
+	u32 entries;
 	u32 state;
+	bool has_init;
+	int error;
 	struct content_finding finding;
 };
 
@@ -57,111 +55,23 @@ struct registration {
  */
 static DEFINE_MUTEX(registrations_lock);
 static LIST_HEAD(registrations);
-static unsigned int count;
+static DECLARE_BITMAP(numbers, HV_REGISTRATIONS);
 
 /* The interface has the description's numbers. */
 static_assert(DUNE_GUARD_NAME == CONTENT_NAME);
-static_assert(DUNE_GUARD_CONTENT_GAP == (int)CONTENT_GAP);
+static_assert(DUNE_GUARD_CONTENT_PLACE == (int)CONTENT_PLACE);
 
 static struct registration *find(const char *name)
 {
 	struct registration *one;
 
 	list_for_each_entry(one, &registrations, in_list)
-		if (!strcmp(one->content.header->name, name))
+		if (!strcmp(one->name, name))
 			return one;
 	return NULL;
 }
 
-static void free_registration(struct registration *one)
-{
-	kvfree(one->symbols);
-	kvfree(one->blob);
-	kfree(one);
-}
-
-/* ---- a module's memory ---- */
-
-static void set_region(struct content_memory *memory, enum content_region region, const void *base,
-		       unsigned long size)
-{
-	memory[region].address = (unsigned long)base;
-	memory[region].size = base ? PAGE_ALIGN(size) : 0;
-}
-
-#ifdef HAVE_MODULE_MEMORY
-static void find_regions(const struct module *mod, struct content_memory *memory, bool has_init)
-{
-	static const enum content_region regions[MOD_MEM_NUM_TYPES] = {
-		[MOD_TEXT] = CONTENT_TEXT,
-		[MOD_DATA] = CONTENT_DATA,
-		[MOD_RODATA] = CONTENT_RODATA,
-		[MOD_RO_AFTER_INIT] = CONTENT_RO_AFTER_INIT,
-		[MOD_INIT_TEXT] = CONTENT_INIT_TEXT,
-		[MOD_INIT_DATA] = CONTENT_INIT_DATA,
-		[MOD_INIT_RODATA] = CONTENT_INIT_RODATA,
-	};
-	int type;
-
-	for (type = 0; type < MOD_MEM_NUM_TYPES; type++)
-		if (has_init || !mod_mem_type_is_init(type))
-			set_region(memory, regions[type], mod->mem[type].base,
-				   mod->mem[type].size);
-}
-#else
-/* Code, constants, data that is constant after init, and data; each size includes those before. */
-static void find_layout(const struct module_layout *layout, struct content_memory *memory,
-			enum content_region text, enum content_region rodata,
-			enum content_region ro_after_init, enum content_region data)
-{
-	set_region(memory, text, layout->base, layout->text_size);
-	set_region(memory, rodata, layout->base + layout->text_size,
-		   layout->ro_size - layout->text_size);
-	if (ro_after_init != data)
-		set_region(memory, ro_after_init, layout->base + layout->ro_size,
-			   layout->ro_after_init_size - layout->ro_size);
-	set_region(memory, data, layout->base + layout->ro_after_init_size,
-		   layout->size - layout->ro_after_init_size);
-}
-
-static void find_regions(const struct module *mod, struct content_memory *memory, bool has_init)
-{
-	find_layout(&mod->core_layout, memory, CONTENT_TEXT, CONTENT_RODATA, CONTENT_RO_AFTER_INIT,
-		    CONTENT_DATA);
-	if (has_init && mod->init_layout.base)
-		find_layout(&mod->init_layout, memory, CONTENT_INIT_TEXT, CONTENT_INIT_RODATA,
-			    CONTENT_INIT_DATA, CONTENT_INIT_DATA);
-}
-#endif
-
-static const enum content_region compared[] = {
-	CONTENT_TEXT, CONTENT_RODATA, CONTENT_INIT_TEXT, CONTENT_INIT_RODATA,
-};
-
-/* The addresses of all pages of the regions that are compared; NULL without memory. */
-static const u8 **find_pages(struct content_memory *memory)
-{
-	unsigned long all = 0, page;
-	const u8 **pages, **next;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(compared); i++)
-		all += memory[compared[i]].size / PAGE_SIZE;
-	pages = kvmalloc_array(all + 1, sizeof(*pages), GFP_KERNEL);
-	if (!pages)
-		return NULL;
-	next = pages;
-	for (i = 0; i < ARRAY_SIZE(compared); i++) {
-		struct content_memory *one = &memory[compared[i]];
-
-		one->pages = next;
-		for (page = 0; page < one->size / PAGE_SIZE; page++)
-			*next++ = (const u8 *)(unsigned long)(one->address + page * PAGE_SIZE);
-	}
-	return pages;
-}
-
-/* ---- comparing ---- */
+/* ---- guarding ---- */
 
 static const char *const verdicts[CONTENT_VERDICTS] = {
 	[CONTENT_NO_REGION] = "no memory for the section",
@@ -169,6 +79,7 @@ static const char *const verdicts[CONTENT_VERDICTS] = {
 	[CONTENT_RELOCATION] = "a relocation leads elsewhere",
 	[CONTENT_SITE] = "a patch that its tables do not allow",
 	[CONTENT_GAP] = "bytes between its sections",
+	[CONTENT_PLACE] = "other memory than at its address",
 };
 
 static const char *const regions[CONTENT_REGIONS] = {
@@ -182,35 +93,62 @@ static const char *const regions[CONTENT_REGIONS] = {
 	[CONTENT_PER_CPU] = "per-cpu",
 };
 
-/* @mod stays meanwhile, and so does the memory of its init if @has_init. */
-static void compare(struct registration *one, const struct module *mod, bool has_init)
+static const char *reason(int err)
 {
-	struct content_memory memory[CONTENT_REGIONS] = {};
-	const char *name = one->content.header->name;
-	const u8 **pages;
-
-	find_regions(mod, memory, has_init);
-	/* Other variables follow in the same page. */
-	memory[CONTENT_PER_CPU].address = (unsigned long)mod->percpu;
-	memory[CONTENT_PER_CPU].size = mod->percpu_size;
-	pages = find_pages(memory);
-	if (!pages) {
-		one->state = DUNE_GUARD_WAITING;
-		pr_err("%s: not compared, since there is no memory\n", name);
-		return;
+	switch (err) {
+	case -ENOMEM:
+		return "there is not enough memory for it";
+	case -E2BIG:
+		return "it is too large";
+	case -EOPNOTSUPP:
+		return "this computer has too many CPUs or too long addresses";
+	case -EBUSY:
+		return "a CPU has not acknowledged";
+	default:
+		return "its memory is not its own";
 	}
-	one->finding = content_check(&one->content, memory, one->symbols);
-	kvfree(pages);
-	if (one->finding.verdict == CONTENT_MATCHES) {
-		one->state = DUNE_GUARD_MATCHES;
-		pr_info("%s: loaded, and its content is the registered one%s\n", name,
-			has_init ? "" : " (without init, which is gone)");
-	} else {
+}
+
+/* @mod stays meanwhile, and so does the memory of its init if @has_init. */
+static void protect(struct registration *one, const struct module *mod, bool has_init)
+{
+	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
+	u64 finding = 0;
+
+	one->has_init = has_init;
+	one->error = load ? guard_views_find(mod, has_init, load) : -ENOMEM;
+	if (!one->error)
+		one->error = guard_views_load(one->number, load, &finding);
+	free_page((unsigned long)load);
+	one->finding.verdict = finding & 0xff;
+	one->finding.region = finding >> 8 & 0xff;
+	one->finding.offset = finding >> 32;
+	if (!one->error) {
+		one->state = DUNE_GUARD_ARMED;
+		pr_info("%s: loaded, and guarded%s\n", one->name,
+			has_init ? "" : " (its init ran before that)");
+	} else if (one->error == -ENOEXEC && one->finding.verdict < CONTENT_VERDICTS &&
+		   one->finding.region < CONTENT_REGIONS) {
 		one->state = DUNE_GUARD_DIFFERS;
-		pr_err("%s: loaded, and not the registered module: %s at %s+%#x\n", name,
+		pr_err("%s: loaded, and not the registered module: %s at %s+%#x\n", one->name,
 		       verdicts[one->finding.verdict], regions[one->finding.region],
 		       one->finding.offset);
+	} else {
+		one->state = DUNE_GUARD_FAILED;
+		pr_err("%s: loaded, and not guarded, since %s (%d)\n", one->name,
+		       reason(one->error), one->error);
 	}
+}
+
+/* The module is about to be freed, or not to be guarded any more. */
+static void expose(struct registration *one)
+{
+	int err = one->state == DUNE_GUARD_ARMED ? guard_views_disarm(one->number) : 0;
+
+	if (err)
+		pr_err("%s: it stays frozen, since a CPU has not acknowledged (%d)\n", one->name,
+		       err);
+	one->state = DUNE_GUARD_WAITING;
 }
 
 static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
@@ -223,16 +161,18 @@ static int module_event(struct notifier_block *notifier, unsigned long event, vo
 	if (one) {
 		switch (event) {
 		case MODULE_STATE_COMING:
-			compare(one, mod, true);
+			protect(one, mod, true);
 			break;
 		case MODULE_STATE_LIVE:
 			/* It was registered while it was loaded, after the event before. */
 			if (one->state == DUNE_GUARD_WAITING)
-				compare(one, mod, false);
+				protect(one, mod, false);
+			else if (one->state == DUNE_GUARD_ARMED && one->has_init)
+				guard_views_release(one->number);
 			break;
 		case MODULE_STATE_GOING:
-			one->state = DUNE_GUARD_WAITING;
-			pr_info("%s: unloaded\n", mod->name);
+			expose(one);
+			pr_info("%s: unloaded\n", one->name);
 			break;
 		}
 	}
@@ -264,46 +204,16 @@ static struct module *get_module(const char *name)
 
 /* ---- requests ---- */
 
-static struct registration *copy_description(const struct dune_guard_registration *request,
-					     struct dune_guard_answer *answer, int *err)
+/* Hands the description over. The resident part verifies it; here its names are of interest. */
+static int describe(struct registration *one, const struct content_header *header,
+		    struct dune_guard_answer *answer)
 {
-	struct registration *one;
-	u32 size = request->size;
+	int err;
 
-	*err = -ENOMEM;
-	if (size > CONTENT_MAX_SIZE || size < sizeof(struct content_header)) {
-		*err = guard_refuse(answer, -EINVAL, "the description is damaged");
-		return NULL;
-	}
-	one = kzalloc(sizeof(*one), GFP_KERNEL);
-	if (!one)
-		return NULL;
-	one->blob = kvmalloc(size, GFP_KERNEL);
-	if (!one->blob)
-		goto fail;
-	*err = -EFAULT;
-	if (copy_from_user(one->blob, u64_to_user_ptr(request->description), size))
-		goto fail;
-	if (!content_open(&one->content, one->blob, size)) {
-		*err = guard_refuse(answer, -EINVAL, "the description is damaged");
-		goto fail;
-	}
-	*err = -ENOMEM;
-	one->symbols = kvcalloc(one->content.header->symbols + 1, sizeof(*one->symbols),
-				GFP_KERNEL);
-	if (!one->symbols)
-		goto fail;
-	return one;
-fail:
-	free_registration(one);
-	return NULL;
-}
-
-static int add(struct registration *one, struct dune_guard_answer *answer)
-{
-	const struct content_header *header = one->content.header;
-	struct module *mod;
-
+	if (header->magic != CONTENT_MAGIC || header->version != CONTENT_VERSION ||
+	    strnlen(header->name, CONTENT_NAME) == CONTENT_NAME ||
+	    strnlen(header->kernel, CONTENT_NAME) == CONTENT_NAME)
+		return guard_refuse(answer, -EINVAL, "the description is damaged");
 	if (strcmp(header->kernel, init_utsname()->release))
 		return guard_refuse(answer, -EINVAL, "%s is described for the kernel %s, not %s",
 				    header->name, header->kernel, init_utsname()->release);
@@ -311,31 +221,99 @@ static int add(struct registration *one, struct dune_guard_answer *answer)
 		return guard_refuse(answer, -EEXIST,
 				    "%s is registered already: unregister it first",
 				    header->name);
-	if (count >= MAX_REGISTRATIONS)
-		return guard_refuse(answer, -ENOSPC, "there are %u registrations already", count);
+	one->number = find_first_zero_bit(numbers, HV_REGISTRATIONS);
+	if (one->number == HV_REGISTRATIONS)
+		return guard_refuse(answer, -ENOSPC, "there are %u registrations already",
+				    HV_REGISTRATIONS);
+	err = guard_views_describe(one->number, header, one->size);
+	switch (err) {
+	case 0:
+		strscpy(one->name, header->name, sizeof(one->name));
+		one->entries = header->entries;
+		return 0;
+	case -ENOMEM:
+		return guard_refuse(answer, err, "the guard has no memory left for %s (%u KB)",
+				    header->name, one->size >> 10);
+	case -EOPNOTSUPP:
+		return guard_refuse(answer, err, "%s is of class S, which has no border yet",
+				    header->name);
+	case -EINVAL:
+		return guard_refuse(answer, err, "the description is damaged");
+	default:
+		return guard_refuse(answer, err, "the guard takes no description (%d)", err);
+	}
+}
+
+static int add(struct registration *one)
+{
+	struct module *mod;
+
 	list_add_tail(&one->in_list, &registrations);
-	count++;
-	mod = get_module(header->name);
+	__set_bit(one->number, numbers);
+	mod = get_module(one->name);
 	if (mod) {
-		compare(one, mod, false);
+		protect(one, mod, false);
 		module_put(mod);
 	} else {
-		pr_info("%s: registered, and not loaded\n", header->name);
+		pr_info("%s: registered, and not loaded\n", one->name);
 	}
 	return 0;
 }
 
-static int remove(const char *name, struct dune_guard_answer *answer)
+static int register_module(struct dune_guard_registration *request,
+			   struct dune_guard_answer *answer)
+{
+	struct registration *one;
+	void *description;
+	int err = -ENOMEM;
+
+	if (request->size > CONTENT_MAX_SIZE || request->size < sizeof(struct content_header))
+		return guard_refuse(answer, -EINVAL, "the description is damaged");
+	one = kzalloc(sizeof(*one), GFP_KERNEL);
+	description = vmalloc(request->size);
+	if (!one || !description)
+		goto out;
+	one->size = request->size;
+	err = -EFAULT;
+	if (copy_from_user(description, u64_to_user_ptr(request->description), one->size))
+		goto out;
+	err = describe(one, description, answer);
+	if (err)
+		goto out;
+	strscpy(request->name, one->name, sizeof(request->name));
+	add(one);
+	one = NULL;
+out:
+	vfree(description);
+	kfree(one);
+	return err;
+}
+
+static void forget(struct registration *one)
+{
+	expose(one);
+	guard_views_undescribe(one->number);
+	list_del(&one->in_list);
+	__clear_bit(one->number, numbers);
+	kfree(one);
+}
+
+static int unregister(const char *name, struct dune_guard_answer *answer)
 {
 	struct registration *one = find(name);
 
 	if (!one)
 		return guard_refuse(answer, -ENOENT, "%s is not registered", name);
 	pr_info("%s: not registered any more\n", name);
-	list_del(&one->in_list);
-	count--;
-	free_registration(one);
+	forget(one);
 	return 0;
+}
+
+static bool is_armed(unsigned int number)
+{
+	s64 state = guard_views_state(number);
+
+	return state == REGISTRATION_ARMED || state == REGISTRATION_SEALED;
 }
 
 static int show(struct dune_guard_registration *request)
@@ -346,14 +324,16 @@ static int show(struct dune_guard_registration *request)
 	list_for_each_entry(one, &registrations, in_list) {
 		if (index++ != request->index)
 			continue;
-		strscpy(request->name, one->content.header->name, sizeof(request->name));
-		request->size = one->content.header->size;
+		strscpy(request->name, one->name, sizeof(request->name));
+		request->size = one->size;
 		request->state = one->state;
-		request->class = one->content.header->class;
+		if (one->state == DUNE_GUARD_ARMED && !is_armed(one->number))
+			request->state = DUNE_GUARD_ENDED;
+		request->error = one->error;
 		request->finding = one->finding.verdict;
 		request->region = one->finding.region;
 		request->offset = one->finding.offset;
-		request->entries = one->content.header->entries;
+		request->entries = one->entries;
 		return 0;
 	}
 	return -ENOENT;
@@ -362,9 +342,6 @@ static int show(struct dune_guard_registration *request)
 static int answer_request(unsigned int command, struct dune_guard_registration *request,
 			  int state, struct dune_guard_answer *answer)
 {
-	struct registration *one;
-	int err;
-
 	if (command == DUNE_GUARD_GET_REGISTRATION)
 		return show(request);
 	if (state == DUNE_GUARD_OFF)
@@ -373,16 +350,8 @@ static int answer_request(unsigned int command, struct dune_guard_registration *
 	if (state == DUNE_GUARD_SEALED)
 		return guard_refuse(answer, -EPERM, "the guard is sealed: its registrations stay");
 	if (command == DUNE_GUARD_UNREGISTER)
-		return remove(request->name, answer);
-	one = copy_description(request, answer, &err);
-	if (!one)
-		return err;
-	err = add(one, answer);
-	if (err)
-		free_registration(one);
-	else
-		strscpy(request->name, one->content.header->name, sizeof(request->name));
-	return err;
+		return unregister(request->name, answer);
+	return register_module(request, answer);
 }
 
 long guard_registration_request(unsigned int command, void __user *user, int state)
@@ -391,8 +360,6 @@ long guard_registration_request(unsigned int command, void __user *user, int sta
 	struct dune_guard_answer answer = {};
 	int err;
 
-	if (!registrations_allowed)
-		return -ENOTTY;
 	if (copy_from_user(&request, user, sizeof(request)))
 		return -EFAULT;
 	request.name[sizeof(request.name) - 1] = 0;
@@ -410,11 +377,8 @@ void guard_registrations_drop(void)
 	struct registration *one, *next;
 
 	mutex_lock(&registrations_lock);
-	list_for_each_entry_safe(one, next, &registrations, in_list) {
-		list_del(&one->in_list);
-		free_registration(one);
-	}
-	count = 0;
+	list_for_each_entry_safe(one, next, &registrations, in_list)
+		forget(one);
 	mutex_unlock(&registrations_lock);
 }
 

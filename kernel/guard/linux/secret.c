@@ -63,15 +63,17 @@ static void fill(struct hv_registration *registration, const struct guard_secret
 	registration->class = CLASS_S;
 	registration->text = (unsigned long)secret->text;
 	registration->text_pages = add_frames(&words, secret->text, secret->text_end);
+	registration->ranges[HV_RODATA] = (struct hv_range){
+		.address = (unsigned long)secret->constants,
+		.pages = add_frames(&words, secret->constants, secret->constants_end),
+	};
 	registration->secret = (struct hv_secret){
-		.constants = (unsigned long)secret->constants,
 		.private = (unsigned long)secret->private,
 		.exchange = (unsigned long)secret->exchange,
 		.gate = (unsigned long)secret->gate,
 		.stub = secret->interrupted - secret->text,
 		.stacks = secret->stacks,
 		.stack_pages = secret->stack_size / PAGE_SIZE,
-		.constant_pages = add_frames(&words, secret->constants, secret->constants_end),
 	};
 	registration->private_count = add_frames(&words, secret->private, secret->private_end);
 	registration->secret.exchange_pages = add_frames(&words, secret->exchange,

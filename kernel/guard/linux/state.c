@@ -18,6 +18,7 @@
 static_assert(DUNE_GUARD_EXITS == HV_COUNTS);
 static_assert(DUNE_GUARD_EXIT_PORT == HV_COUNT_PORT);
 static_assert(DUNE_GUARD_LOG_PCI == HV_LOG_PCI);
+static_assert(DUNE_GUARD_LOG_PATCH == HV_LOG_PATCH);
 
 /* guard_lock protects all of these. */
 static DEFINE_MUTEX(guard_lock);

@@ -19,7 +19,7 @@
 static struct content_symbol *symbols;
 
 static const char *const verdicts[CONTENT_VERDICTS] = {
-	"matches", "no-region", "bytes", "relocation", "site", "gap",
+	"matches", "no-region", "bytes", "relocation", "site", "gap", "place",
 };
 
 unsigned char *read_file(const char *path, size_t *size)

@@ -4,6 +4,7 @@
 #include <linux/delay.h>
 #include <linux/io.h>
 #include <linux/irqflags.h>
+#include <linux/jump_label.h>
 #include <linux/module.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
@@ -153,7 +154,27 @@ u64 enter_runs(void)
 	return min(timer_runs, work_runs);
 }
 
+static DEFINE_STATIC_KEY_FALSE(key);
+
+/* A jump label: Linux patches it. */
+u64 enter_key(void)
+{
+	if (static_branch_unlikely(&key))
+		return 2;
+	return 1;
+}
+
+void enter_switch_key(bool on)
+{
+	if (on)
+		static_branch_enable(&key);
+	else
+		static_branch_disable(&key);
+}
+
 static const struct inside inside = {
+	.key = enter_key,
+	.switch_key = enter_switch_key,
 	.read = enter_read,
 	.write = enter_write,
 	.call = enter_call,

@@ -52,6 +52,9 @@ struct inside {
 	/* Of QEMU's device edu: it computes, and copies memory. */
 	u64 (*factorial)(void __iomem *edu, u64 number);
 	u64 (*dma)(void __iomem *edu, u64 from, u64 to, u64 size);
+	/* 1, and 2 while the static key is on, which switch_key() changes. */
+	u64 (*key)(void);
+	void (*switch_key)(bool on);
 	/* No entry points. */
 	const void *middle;
 	const void *after_call;

@@ -104,7 +104,7 @@ static int compare(const void *a, const void *b)
 
 static u64 fixup_register(const struct exception_table_entry *entry)
 {
-	return entry->data & 0xff ? entry->data >> 8 & 0xf : HV_NO_REGISTER;
+	return entry->data & 0xff ? entry->data >> 8 & 0xf : BORDER_NO_REGISTER;
 }
 
 /* The functions whose names begin with "enter_". */
@@ -129,12 +129,11 @@ static u32 add_bugs(const struct module *module, const struct part *text, u64 *w
 	u32 i, count = 0;
 
 	for (i = 0; i < module->num_bugs; i++) {
-		struct bug_entry *bug = &module->bug_table[i];
+		const struct bug_entry *bug = &module->bug_table[i];
 		u64 at = (unsigned long)&bug->bug_addr_disp + bug->bug_addr_disp - text->base;
 
 		if (at < text->size)
 			words[count++] = at;
-		bug->flags |= BUGFLAG_DONE;
 	}
 	sort(words, count, sizeof(*words), compare, NULL);
 	return count;
@@ -142,7 +141,7 @@ static u32 add_bugs(const struct module *module, const struct part *text, u64 *w
 
 static u32 add_fixups(const struct module *module, const struct part *text, u64 *words)
 {
-	struct hv_fixup *fixups = (struct hv_fixup *)words;
+	struct border_fixup *fixups = (struct border_fixup *)words;
 	u32 i, count = 0;
 
 	for (i = 0; i < module->num_exentries; i++) {
@@ -187,7 +186,7 @@ static int enroll(const struct module *module)
 	registration->bug_count = add_bugs(module, parts, words);
 	words += registration->bug_count;
 	registration->fixup_count = add_fixups(module, parts, words);
-	words += registration->fixup_count * sizeof(struct hv_fixup) / sizeof(*words);
+	words += registration->fixup_count * sizeof(struct border_fixup) / sizeof(*words);
 	registration->privilege_count = outside_privileges((struct hv_privilege *)words);
 	registration->init = (unsigned long)module->init - parts[0].base;
 #ifdef CONFIG_MODULE_UNLOAD
@@ -201,14 +200,192 @@ static int enroll(const struct module *module)
 	return err;
 }
 
+/* ---- lies about where a described module is ---- */
+
+/* tests/guard/enforced.c has the same. */
+enum lie {
+	NO_LIE,
+	OTHER_PAGE,		/* a copy of a page of the text, with another byte */
+	SAME_PAGE,		/* a true copy of it, to which no address leads */
+	SWAPPED_PAGES,		/* two pages of the text */
+	TWICE,			/* one page of the text for two */
+	GUARDS_PAGE,		/* a page of the guard's memory, at lie_value */
+	DEVICE,			/* where a graphics card has its memory */
+	TOO_HIGH,		/* an address where nothing is */
+	NO_INIT,		/* without the regions of init */
+	IS_LIVE,		/* init has run, they say */
+	OTHER_ADDRESS,		/* the text is elsewhere */
+	OTHER_RODATA,		/* the constants are where the data are */
+	USER_ADDRESS,		/* the text is in the user's half */
+	TOO_LARGE,		/* a region that wraps */
+	OTHER_NUMBER,		/* it is the module with the number lie_value */
+	EXCHANGED,		/* between freeze and arm, the address leads to another page */
+	WRITTEN,		/* between freeze and arm, the kernel writes to the text */
+	NO_FLUSH,		/* it is armed before all CPUs have flushed */
+	LOADED_TWICE,		/* the text of a module that is guarded already, as lie_value */
+};
+
+static ulong lie, lie_value;
+module_param(lie, ulong, 0600);
+module_param(lie_value, ulong, 0600);
+static int lied = -ENOENT;
+
+static s64 guard_call(u64 number, u64 b, u64 c)
+{
+	s64 result;
+
+	asm volatile("vmmcall" : "=a" (result), "+b" (b) : "a" (HV_CALL + number), "c" (c) :
+		     "memory", "rdx", "rsi");
+	return result;
+}
+
+static void flush_guard(void *unused)
+{
+	guard_call(HV_CALL_FLUSH, 0, 0);
+}
+
+static pte_t *entry_of(unsigned long address);
+static void flush(void *unused);
+static u8 write_byte(const void *at, u8 value);
+
+/* What the kernel does between the freeze and the arming, on this CPU. */
+static s64 arm_after(u64 number, const struct hv_load *load, void *other)
+{
+	unsigned long text = load->regions[CONTENT_TEXT].address;
+	pte_t *entry = entry_of(text), was = *entry;
+	const u8 *byte = (void *)text;
+	u8 old = 0;
+	s64 err;
+
+	err = guard_call(HV_CALL_LOAD, number, virt_to_phys((void *)load));
+	if (err)
+		return err;
+	if (lie != NO_FLUSH)
+		on_each_cpu(flush_guard, NULL, 1);
+	if (lie == EXCHANGED) {
+		set_pte(entry, pfn_pte(page_to_pfn(virt_to_page(other)), PAGE_KERNEL_EXEC));
+		on_each_cpu(flush, NULL, 1);
+	}
+	if (lie == WRITTEN)
+		old = write_byte(byte, *byte ^ 4);
+	err = guard_call(HV_CALL_ARM, number, 0);
+	if (lie == WRITTEN) {
+		/* It reads what it has written, and the module was not changed. */
+		if (*byte != (old ^ 4))
+			err = -EIO;
+		write_byte(byte, old);
+	}
+	if (lie == EXCHANGED) {
+		set_pte(entry, was);
+		on_each_cpu(flush, NULL, 1);
+	}
+	guard_views_disarm(number);
+	return err;
+}
+
+static int tell_lie(const struct module *module)
+{
+	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
+	u8 *other = (void *)get_zeroed_page(GFP_KERNEL);
+	u64 number = 0, finding, frame;
+	int err = -ENOMEM;
+
+	if (!load || !other)
+		goto out;
+	err = guard_views_find(module, true, load);
+	if (err)
+		goto out;
+	memcpy(other, (void *)(unsigned long)load->regions[CONTENT_TEXT].address, PAGE_SIZE);
+	frame = load->frames[0];
+	switch (lie) {
+	case OTHER_PAGE:
+		other[100] ^= 4;
+		fallthrough;
+	case SAME_PAGE:
+		load->frames[0] = virt_to_phys(other);
+		break;
+	case SWAPPED_PAGES:
+		load->frames[0] = load->frames[1];
+		load->frames[1] = frame;
+		break;
+	case TWICE:
+		load->frames[1] = frame;
+		break;
+	case GUARDS_PAGE:
+		load->frames[0] = lie_value;
+		break;
+	case DEVICE:
+		load->frames[0] = 0xa0000;
+		break;
+	case TOO_HIGH:
+		load->frames[0] = ~0xfffULL;
+		break;
+	case NO_INIT:
+		load->regions[CONTENT_INIT_TEXT].size = 0;
+		load->regions[CONTENT_INIT_RODATA].size = 0;
+		load->regions[CONTENT_INIT_DATA].size = 0;
+		break;
+	case IS_LIVE:
+		load->is_live = 1;
+		break;
+	case OTHER_ADDRESS:
+		load->regions[CONTENT_TEXT].address -= 1UL << 30;
+		break;
+	case OTHER_RODATA:
+		load->regions[CONTENT_RODATA].address = load->regions[CONTENT_DATA].address;
+		break;
+	case USER_ADDRESS:
+		load->regions[CONTENT_TEXT].address = 0x10000000;
+		break;
+	case TOO_LARGE:
+		load->regions[CONTENT_DATA].size = -PAGE_SIZE;
+		break;
+	case OTHER_NUMBER:
+	case LOADED_TWICE:
+		number = lie_value;
+		break;
+	case EXCHANGED:
+	case WRITTEN:
+	case NO_FLUSH:
+		err = arm_after(number, load, other);
+		goto out;
+	}
+	err = guard_views_load(number, load, &finding);
+	if (!err)
+		guard_views_disarm(number);
+out:
+	free_page((unsigned long)load);
+	free_page((unsigned long)other);
+	return err;
+}
+
+/* WARN is executed, and reports nothing. */
+static void silence(const struct module *module)
+{
+	u32 i;
+
+	for (i = 0; i < module->num_bugs; i++)
+		module->bug_table[i].flags |= BUGFLAG_DONE;
+}
+
 static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
 {
 	const struct module *module = data;
 
 	if (strcmp(module->name, "dune_guard_inside"))
 		return NOTIFY_DONE;
-	if (event == MODULE_STATE_COMING && arm)
+	if (event == MODULE_STATE_COMING && arm) {
+		silence(module);
 		armed = enroll(module);
+	}
+	if (event == MODULE_STATE_COMING && !arm) {
+		silence(module);
+		if (lie != LOADED_TWICE)
+			lied = tell_lie(module);
+	}
+	/* Then the guard's own module has told the truth. */
+	if (event == MODULE_STATE_LIVE && !arm && lie == LOADED_TWICE)
+		lied = tell_lie(module);
 	if (event == MODULE_STATE_GOING && !armed) {
 		armed = guard_views_disarm(NUMBER) ?: -ENOENT;
 		pr_info("dune-guard-outside: disarmed: %d\n", armed);
@@ -320,21 +497,27 @@ static u64 remap(void)
 	return read;
 }
 
-/* Changes a byte of the text, by a mapping of our own, as text_poke() does. */
-static u64 patch(const void *at, u8 value)
+/* Changes a byte of the text, by a mapping of our own, as text_poke() does. What it was. */
+static u8 write_byte(const void *at, u8 value)
 {
 	struct page *page = vmalloc_to_page(at);
 	u8 *alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL), *byte, was;
-	u64 read;
 
 	if (!alias)
-		return ~0ULL;
+		return 0;
 	byte = alias + ((unsigned long)at & ~PAGE_MASK);
 	was = *byte;
 	WRITE_ONCE(*byte, value);
-	read = *(const u8 *)at == value ? inside->read(private) : ~0ULL;
-	WRITE_ONCE(*byte, was);
 	vunmap(alias);
+	return was;
+}
+
+static u64 patch(const void *at, u8 value)
+{
+	u8 was = write_byte(at, value);
+	u64 read = *(const u8 *)at == value ? inside->read(private) : ~0ULL;
+
+	write_byte(at, was);
 	return read;
 }
 
@@ -370,6 +553,38 @@ static u64 crowd(u64 count, u64 rounds)
 	while (atomic_read(&threads))
 		schedule_timeout_uninterruptible(1);
 	return atomic_read(&good);
+}
+
+/* The key is switched while other CPUs are in M: a CPU that has it switched finds it so. */
+static int look_at_key(void *unused)
+{
+	while (!kthread_should_stop()) {
+		u64 is = inside->key();
+
+		if (is != 1 && is != 2)
+			atomic_inc(&threads);
+		inside->spin(1000, true);
+		cond_resched();
+	}
+	return 0;
+}
+
+static u64 switch_keys(u64 rounds)
+{
+	struct task_struct *task;
+	u64 bad = 0, i;
+
+	atomic_set(&threads, 0);
+	task = kthread_run(look_at_key, NULL, "inside/key");
+	if (IS_ERR(task))
+		return ~0ULL;
+	for (i = 0; i < rounds; i++) {
+		inside->switch_key(!(i & 1));
+		bad += inside->key() != (i & 1 ? 1 : 2);
+	}
+	inside->switch_key(false);
+	kthread_stop(task);
+	return bad + atomic_read(&threads);
 }
 
 /* Instructions, in counting mode. */
@@ -410,6 +625,12 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 
 	if (!strcmp(word, "armed"))
 		return armed;
+	if (!strcmp(word, "lied"))
+		return lied;
+	if (!strcmp(word, "guard-call"))
+		return guard_call(a, b, virt_to_phys(private));
+	if (!strcmp(word, "release"))
+		return guard_views_release(a);
 	if (!strcmp(word, "crossings"))
 		return guard_views_crossings(a);
 	if (!strcmp(word, "kernel-reads"))
@@ -470,6 +691,10 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return inside->runs();
 	if (!strcmp(word, "crowd"))
 		return crowd(a, b);
+	if (!strcmp(word, "keys"))
+		return switch_keys(a);
+	if (!strcmp(word, "key"))
+		return inside->key();
 	if (!strcmp(word, "cost"))
 		return cost(a);
 	if (!strcmp(word, "middle"))
@@ -502,6 +727,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return exchange(frame_of((unsigned long)inside->other_page));
 	if (!strcmp(word, "patch"))
 		return patch(inside->read, a);
+	if (!strcmp(word, "patch-middle"))
+		return patch(outside_after_entry(inside->middle), a);
 	return ~0ULL;
 }
 

@@ -76,7 +76,7 @@ const struct border_module *world_module(int module)
 	if (!m->text) {
 		entries[module] = text + ENTRY;
 		bugs[module] = text + INTERRUPTED;
-		fixups[module] = (struct border_fixup){ text + INTERRUPTED, text + FIXUP };
+		fixups[module] = (struct border_fixup){ text + INTERRUPTED, text + FIXUP, 0 };
 		*m = (struct border_module){
 			.class = config.class, .text = text, .text_end = text + TEXT_LENGTH,
 			.init = text + INIT, .exit = text + EXIT,
@@ -580,7 +580,8 @@ static void leave(struct handler *h, const struct event *event)
 	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_INIT &&
 	    registration->state == REGISTRATION_ARMED)
 		violate(w, "entry", "init has returned, and the module is not sealed");
-	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_EXIT && may_run(registration))
+	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_EXIT &&
+	    event->exit.at.rip != FUNCTION && may_run(registration))
 		violate(w, "entry", "exit has returned, and the module may be entered");
 	if (!h->is_published)
 		violate(w, "leak", "activation %u has left M, and is not published", index);

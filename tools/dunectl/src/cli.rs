@@ -68,6 +68,11 @@ From nothing to a sealed guard (AMD, as root):
                             and its memory is not there for the kernel
   Before the seal, `dunectl guard stop` takes the guard away again.
 
+To guard a driver that nobody changed:
+  dunectl guard describe DRIVER.ko -o DRIVER.toml    what has to be in memory
+  dunectl guard bind DRIVER.toml     writes /etc/dune/guard.d/DRIVER.toml
+  dunectl guard register DRIVER.toml before the seal; status shows what became of it
+
 Exit status:
   0    done
   1    the guard refused; stderr (of check, stdout) has the reason
@@ -75,7 +80,8 @@ Exit status:
   69   there is no /dev/dune-guard, or it may not be opened
   125  dunectl failed
 
-Of kernel modules the guard protects guard-keys alone: docs/guard.md tells what it promises.";
+Of kernel modules the guard protects guard-keys, and those that were registered: docs/guard.md tells
+what it promises, and docs/guard-modules.md what it does for a module.";
 
 const KEYS_NOTES: &str = "\
 The keys are yours alone, until you forget them or the computer is reset. Then what they
@@ -317,7 +323,7 @@ pub enum GuardCommand {
     /// guard's memory reads as zeros. All CPUs must be on line, Linux must have all
     /// processors of the firmware's table, and no kernel may be loaded for kexec.
     Seal,
-    /// Report the state (off, launched, sealed), the CPUs, the memory, and exits by reason
+    /// Report the state (off, launched, sealed), CPUs, memory, exits by reason, and modules
     Status(Json),
     /// Stop a guard that is not sealed, on all CPUs
     Stop,
@@ -336,6 +342,25 @@ pub enum GuardCommand {
     /// The file has entries [[privilege]], as a binding does; docs/guard-privileges.md has the
     /// form. This needs neither root nor the guard.
     Privileges(PrivilegesOptions),
+    /// Write the binding of a description: the file that says what the module may do
+    ///
+    /// It names the module, its class and the description's SHA-256, and goes to
+    /// /etc/dune/guard.d/NAME.toml. So far a binding has no privileges.
+    Bind(Bind),
+    /// Guard a module that was described and bound, whenever it is loaded
+    ///
+    /// The module is compared with its description when it is loaded, or now if it is loaded
+    /// already. Once the guard is sealed, no module can be registered or unregistered any more.
+    Register {
+        /// What `dunectl guard describe` has written
+        #[arg(value_name = "FILE.toml")]
+        description: PathBuf,
+    },
+    /// Guard a module no longer; it stays loaded
+    Unregister {
+        /// The module's name, as in `dunectl guard status`
+        name: String,
+    },
     /// Write metadata in the form that the guard reads, for tests
     #[command(hide = true)]
     Encode(Encode),
@@ -375,6 +400,21 @@ pub struct Describe {
     /// Write to FILE [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Bind {
+    /// What `dunectl guard describe` has written
+    #[arg(value_name = "FILE.toml")]
+    pub description: PathBuf,
+
+    /// Write to FILE [default: /etc/dune/guard.d/NAME.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Replace a binding that exists
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]

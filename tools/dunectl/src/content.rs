@@ -4,8 +4,9 @@
 //!
 //! module.rs reads the file; sites.rs finds the places that Linux patches; describe.rs puts the
 //! metadata together; metadata.rs is their text, which is written and read; encode.rs makes of them
-//! what kernel/guard/hv/content.c reads.
+//! what kernel/guard/hv/content.c reads; binding.rs is the administrator's file about a module.
 
+mod binding;
 mod describe;
 mod encode;
 mod metadata;
@@ -13,11 +14,15 @@ mod module;
 mod sites;
 
 use std::io::Write;
+use std::path::Path;
 
 use dune_machine::{Error, Result};
 
-use crate::cli::{Describe, Encode};
+use crate::cli::{Bind, Describe, Encode};
 use crate::exit::{restore_sigpipe, End};
+
+/// The reason was printed.
+const REFUSED: u8 = 1;
 
 /// dunectl guard describe
 pub fn describe(options: &Describe) -> Result<End> {
@@ -35,17 +40,54 @@ pub fn describe(options: &Describe) -> Result<End> {
     write(options.output.as_deref(), text.as_bytes())
 }
 
+/// The text of a description, and what it says.
+fn read_description(path: &Path) -> Result<(String, metadata::Metadata)> {
+    let text = std::fs::read_to_string(path).map_err(|e| module::wrong(path, e))?;
+    let metadata = metadata::Metadata::parse(&text).map_err(|why| module::wrong(path, why))?;
+    Ok((text, metadata))
+}
+
+/// dunectl guard bind
+pub fn bind(options: &Bind) -> Result<End> {
+    restore_sigpipe();
+    let (text, metadata) = read_description(&options.description)?;
+    let written = binding::path(&metadata.name).and_then(|default| {
+        let path = options.output.as_deref().unwrap_or(&default);
+        binding::write(path, &metadata, text.as_bytes(), options.force)?;
+        Ok(format!("{} is bound to no privileges by {}", metadata.name, path.display()))
+    });
+    Ok(match written {
+        Ok(done) => {
+            println!("{done}");
+            End::Code(0)
+        }
+        Err(why) => {
+            eprintln!("dunectl: {} is not bound: {why}", metadata.name);
+            End::Code(REFUSED)
+        }
+    })
+}
+
+/// What the guard reads of a description that its binding allows; the inner error is the reason why
+/// it does not.
+pub fn bound(path: &Path) -> Result<(String, std::result::Result<Vec<u8>, String>)> {
+    let (text, metadata) = read_description(path)?;
+    let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
+    let bound = binding::path(&metadata.name)
+        .and_then(|binding| binding::check(&binding, &metadata, text.as_bytes()));
+    Ok((metadata.name, bound.map(|()| bytes)))
+}
+
 /// dunectl guard encode
 pub fn encode(options: &Encode) -> Result<End> {
     restore_sigpipe();
     let path = &options.metadata;
-    let text = std::fs::read_to_string(path).map_err(|e| module::wrong(path, e))?;
-    let metadata = metadata::Metadata::parse(&text).map_err(|why| module::wrong(path, why))?;
+    let (_, metadata) = read_description(path)?;
     let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
     write(options.output.as_deref(), &bytes)
 }
 
-fn write(path: Option<&std::path::Path>, bytes: &[u8]) -> Result<End> {
+fn write(path: Option<&Path>, bytes: &[u8]) -> Result<End> {
     let result = match path {
         Some(path) => std::fs::write(path, bytes),
         None => std::io::stdout().write_all(bytes),

@@ -39,7 +39,7 @@ const EXITS: [&str; 9] = [
 ];
 
 /// By `dune_guard_entry.kind`: a word for --json, what happened, and what the value is.
-const KINDS: [(&str, &str); 11] = [
+const KINDS: [(&str, &str); 13] = [
     ("msr-read", "a read of a register was refused: MSR"),
     ("msr-write", "a write of a register was refused: MSR"),
     ("svm-instruction", "an instruction of SVM's was refused: exit code"),
@@ -54,7 +54,26 @@ const KINDS: [(&str, &str); 11] = [
     ("enter", "a guarded module was entered at no entry point, and has no privilege: RIP"),
     ("exit", "a guarded module was left neither by a call nor by a return: RIP"),
     ("pci", "a write to PCI configuration space was refused: address in port CF8h"),
+    ("content", "a loaded module is not the registered one: address"),
+    ("patch", "a patch of a guarded module is not allowed, and has no effect: physical address"),
 ];
+
+/// By `dune_guard_registration.state`: a word for --json, and a text.
+const REGISTRATIONS: [(&str, &str); 5] = [
+    ("waiting", "not loaded"),
+    ("armed", "loaded, and guarded"),
+    ("differs", "loaded, and not the registered module"),
+    ("failed", "loaded, and not guarded: dmesg has the reason"),
+    ("ended", "loaded, and guarded no more: its exit has returned"),
+];
+
+/// By `dune_guard_registration.finding`.
+const FINDINGS: [&str; 7] =
+    ["nothing", "its size", "bytes", "a relocation", "a patch", "a gap", "its place"];
+
+/// By `dune_guard_registration.region`.
+const REGIONS: [&str; 8] =
+    ["text", "rodata", "ro-after-init", "data", "init-text", "init-rodata", "init-data", "per-cpu"];
 
 #[repr(C)]
 struct Answer {
@@ -83,6 +102,41 @@ struct Entry {
     value: u64,
 }
 
+#[repr(C)]
+struct Registration {
+    description: u64,
+    size: u32,
+    index: u32,
+    state: u32,
+    error: i32,
+    finding: u32,
+    region: u32,
+    offset: u32,
+    entries: u32,
+    reserved: u64,
+    name: [u8; 64],
+    text: [u8; 200],
+}
+
+impl Default for Registration {
+    fn default() -> Registration {
+        Registration {
+            description: 0,
+            size: 0,
+            index: 0,
+            state: 0,
+            error: 0,
+            finding: 0,
+            region: 0,
+            offset: 0,
+            entries: 0,
+            reserved: 0,
+            name: [0; 64],
+            text: [0; 200],
+        }
+    }
+}
+
 const READ: u64 = 2;
 const WRITE: u64 = 1;
 
@@ -97,12 +151,16 @@ const SEAL: u64 = request::<Answer>(READ, 2);
 const STOP: u64 = request::<Answer>(READ, 3);
 const GET_STATUS: u64 = request::<Status>(READ, 4);
 const GET_LOG: u64 = request::<Entry>(READ | WRITE, 5);
+const REGISTER: u64 = request::<Registration>(READ | WRITE, 6);
+const UNREGISTER: u64 = request::<Registration>(READ | WRITE, 7);
+const GET_REGISTRATION: u64 = request::<Registration>(READ | WRITE, 8);
 
 /// Runs a subcommand of dunectl guard.
 pub fn run(command: &GuardCommand) -> Result<End> {
     // These need no device, and no root.
     match command {
         GuardCommand::Describe(options) => return content::describe(options),
+        GuardCommand::Bind(options) => return content::bind(options),
         GuardCommand::Encode(options) => return content::encode(options),
         GuardCommand::Privileges(options) => return privileges(options),
         _ => {}
@@ -110,13 +168,18 @@ pub fn run(command: &GuardCommand) -> Result<End> {
     restore_sigpipe();
     let device = open()?;
     match command {
-        GuardCommand::Describe(_) | GuardCommand::Encode(_) | GuardCommand::Privileges(_) => {
+        GuardCommand::Describe(_)
+        | GuardCommand::Bind(_)
+        | GuardCommand::Encode(_)
+        | GuardCommand::Privileges(_) => {
             unreachable!("handled above")
         }
         GuardCommand::Check(options) => check(&device, options),
         GuardCommand::Launch => ask(&device, LAUNCH, "launched"),
         GuardCommand::Seal => ask(&device, SEAL, "sealed"),
         GuardCommand::Stop => ask(&device, STOP, "stopped"),
+        GuardCommand::Register { description } => register(&device, description),
+        GuardCommand::Unregister { name } => unregister(&device, name),
         GuardCommand::Status(options) => status(&device, options),
         GuardCommand::Log(options) => log(&device, options),
     }
@@ -163,13 +226,20 @@ fn ioctl<T>(device: &File, request: u64, argument: &mut T) -> io::Result<()> {
 /// Makes a request. The inner result is the guard's: Err is its reason.
 fn answer(device: &File, request: u64) -> std::result::Result<(), String> {
     let mut answer = Answer { text: [0; 200] };
-    ioctl(device, request, &mut answer).map_err(|e| {
-        let text = answer.text.split(|&byte| byte == 0).next().unwrap_or_default();
-        match String::from_utf8_lossy(text).into_owned() {
-            empty if empty.is_empty() => e.to_string(),
-            reason => reason,
-        }
-    })
+    ioctl(device, request, &mut answer).map_err(|e| reason(&answer.text, &e))
+}
+
+/// A string of C's.
+fn text(bytes: &[u8]) -> String {
+    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn reason(answer: &[u8], error: &io::Error) -> String {
+    match text(answer) {
+        empty if empty.is_empty() => error.to_string(),
+        reason => reason,
+    }
 }
 
 fn ask(device: &File, request: u64, done: &str) -> Result<End> {
@@ -198,6 +268,81 @@ fn check(device: &File, options: &Json) -> Result<End> {
     Ok(End::Code(if result.is_ok() { 0 } else { REFUSED }))
 }
 
+fn register(device: &File, path: &Path) -> Result<End> {
+    let (name, bound) = content::bound(path)?;
+    let registered = bound.and_then(|mut bytes| {
+        // The kernel wants 4 bytes' alignment, which every allocation of this size has.
+        let mut request = Registration {
+            description: bytes.as_mut_ptr() as u64,
+            size: u32::try_from(bytes.len()).map_err(|_| "it is too large".to_owned())?,
+            ..Registration::default()
+        };
+        ioctl(device, REGISTER, &mut request).map_err(|e| reason(&request.text, &e))
+    });
+    Ok(match registered {
+        Ok(()) => match registrations(device)?.into_iter().find(|one| text(&one.name) == name) {
+            // It was loaded already, and is not guarded.
+            Some(one) if one.state == 2 || one.state == 3 => {
+                eprintln!("dunectl: {name} is registered, but is {}", describe(&one));
+                End::Code(REFUSED)
+            }
+            _ => {
+                println!("{name} is registered");
+                End::Code(0)
+            }
+        },
+        Err(reason) => {
+            eprintln!("dunectl: {name} is not registered: {reason}");
+            End::Code(REFUSED)
+        }
+    })
+}
+
+fn unregister(device: &File, name: &str) -> Result<End> {
+    let mut request = Registration::default();
+    // The last byte stays 0.
+    let len = name.len().min(request.name.len() - 1);
+    request.name[..len].copy_from_slice(&name.as_bytes()[..len]);
+    Ok(match ioctl(device, UNREGISTER, &mut request) {
+        Ok(()) => {
+            println!("{name} is not registered any more");
+            End::Code(0)
+        }
+        Err(e) => {
+            eprintln!("dunectl: {name} is not unregistered: {}", reason(&request.text, &e));
+            End::Code(REFUSED)
+        }
+    })
+}
+
+fn registrations(device: &File) -> Result<Vec<Registration>> {
+    let mut all = Vec::new();
+    loop {
+        let mut one = Registration { index: all.len() as u32, ..Registration::default() };
+        match ioctl(device, GET_REGISTRATION, &mut one) {
+            Ok(()) => all.push(one),
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => return Ok(all),
+            Err(e) => {
+                let action = "asking the guard for its registrations".to_owned();
+                return Err(Error::Io { action, source: e });
+            }
+        }
+    }
+}
+
+fn word<T: Copy>(words: &[T], index: u32, unknown: T) -> T {
+    words.get(index as usize).copied().unwrap_or(unknown)
+}
+
+fn describe(one: &Registration) -> String {
+    let (_, state) = word(&REGISTRATIONS, one.state, ("unknown", "in an unknown state"));
+    if one.state != 2 {
+        return state.to_owned();
+    }
+    let (what, region) = (word(&FINDINGS, one.finding, "?"), word(&REGIONS, one.region, "?"));
+    format!("{state}: {what} at {region}+{:#x}", one.offset)
+}
+
 fn read_status(device: &File) -> Result<Status> {
     let mut status = Status::default();
     ioctl(device, GET_STATUS, &mut status).map_err(|e| Error::Io {
@@ -220,7 +365,24 @@ fn state(status: &Status) -> &'static str {
 
 fn status(device: &File, options: &Json) -> Result<End> {
     let status = read_status(device)?;
+    let registrations = registrations(device)?;
     if options.json {
+        let modules: Vec<_> = registrations
+            .iter()
+            .map(|one| {
+                let (state, _) = word(&REGISTRATIONS, one.state, ("unknown", ""));
+                let differs = one.state == 2;
+                json!({
+                    "name": text(&one.name),
+                    "state": state,
+                    "entries": one.entries,
+                    "error": (one.state == 3).then_some(one.error),
+                    "finding": differs.then(|| word(&FINDINGS, one.finding, "?")),
+                    "region": differs.then(|| word(&REGIONS, one.region, "?")),
+                    "offset": differs.then_some(one.offset),
+                })
+            })
+            .collect();
         let exits: Map<String, Value> = EXITS
             .iter()
             .zip(status.exits)
@@ -234,6 +396,7 @@ fn status(device: &File, options: &Json) -> Result<End> {
                 "address": status.address,
                 "memory": status.memory,
                 "exits": exits,
+                "registrations": modules,
             })
         );
         return Ok(End::Code(0));
@@ -244,6 +407,9 @@ fn status(device: &File, options: &Json) -> Result<End> {
         println!("memory  {} KB at {:#x}", status.memory >> 10, status.address);
         for (name, number) in EXITS.iter().zip(status.exits) {
             println!("exits   {name:15} {number}");
+        }
+        for one in &registrations {
+            println!("module  {:15} {}", text(&one.name), describe(one));
         }
     }
     Ok(End::Code(0))
@@ -297,6 +463,8 @@ mod tests {
         assert_eq!(STOP, 0x80c8_6703);
         assert_eq!(GET_STATUS, 0x8068_6704);
         assert_eq!(GET_LOG, 0xc020_6705);
+        assert_eq!(REGISTER, 0xc138_6706);
+        assert_eq!(GET_REGISTRATION, 0xc138_6708);
     }
 
     #[test]

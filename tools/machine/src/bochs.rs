@@ -151,6 +151,9 @@ fn check_config(config: &Config) -> Result<()> {
         let lacking = format!("Bochs has no device {}", device.name);
         return Err(Error::Usage(lacking));
     }
+    if !config.network_cards.is_empty() {
+        return Err(Error::Usage("the vmx machine has no network cards".to_owned()));
+    }
     Ok(())
 }
 

@@ -88,6 +88,9 @@ pub struct Config {
     pub cpu_features: Vec<String>,
     /// Devices for tests, in QEMU alone.
     pub devices: Vec<&'static Device>,
+    /// Network cards of QEMU's, by its names. Each is alone in a network in which only QEMU's
+    /// router answers (10.0.2.2).
+    pub network_cards: Vec<String>,
     /// Directories in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,
     /// Directories that programs need, for a machine that has copies of the files.
@@ -115,6 +118,7 @@ impl Config {
             newest_qemu: false,
             cpu_features: Vec::new(),
             devices: Vec::new(),
+            network_cards: Vec::new(),
             shares: Vec::new(),
             copies: Vec::new(),
             insmod: Vec::new(),

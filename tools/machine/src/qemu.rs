@@ -156,6 +156,13 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
         add(&device.arguments.iter().map(OsStr::new).collect::<Vec<_>>());
     }
 
+    for (n, card) in config.network_cards.iter().enumerate() {
+        let (network, card) =
+            (format!("user,id=net{n},restrict=on"), format!("{card},netdev=net{n}"));
+        add(&[word("-netdev"), network.as_ref()]);
+        // The card's own firmware, which boots from the network, is not installed everywhere.
+        add(&[word("-device"), format!("{card},romfile=").as_ref()]);
+    }
     add(&share(ROOT_TAG, Path::new("/"), "on").each_ref().map(OsString::as_os_str));
     for (tag, path) in config.shares_by_tag() {
         add(&share(&tag, path, "off").each_ref().map(OsString::as_os_str));

@@ -113,6 +113,7 @@ impl Context {
         config.memory = mode.memory;
         config.cpu_features = mode.cpu_features.clone();
         config.devices = mode.devices.clone();
+        config.network_cards = mode.network_cards.clone();
         config.kernel_arguments = mode.kernel_arguments.clone();
         config.single_thread = mode.single_thread;
         config.newest_qemu = mode.newest_qemu;

@@ -44,6 +44,7 @@ pub struct Mode {
     pub cpu_model: Option<String>,
     pub cpu_features: Vec<String>,
     pub devices: Vec<&'static Device>,
+    pub network_cards: Vec<String>,
     pub kernel_arguments: Vec<String>,
     pub single_thread: bool,
     pub newest_qemu: bool,

@@ -325,7 +325,9 @@ u8 border_out(struct border *border, const struct border_exit *exit)
 		border_suspect(border, SUSPECT_EXIT);
 	if (crossing == BORDER_OUT_RET && entry == ENTRY_INIT)
 		change(border, EVENT_SEAL);
-	if (crossing == BORDER_OUT_RET && entry == ENTRY_EXIT)
+	/* A driver's exit mostly ends in a jump to a function that then calls the driver. */
+	if (crossing == BORDER_OUT_RET && entry == ENTRY_EXIT &&
+	    is_same(exit->at, activation->exit))
 		change(border, EVENT_REVOKE);
 	return crossing;
 }

@@ -22,7 +22,8 @@ static u32 find(const u64 *table, u32 count, u64 wanted)
 
 int module_has(const struct border_module *module, u64 rip)
 {
-	return rip >= module->text && rip < module->text_end;
+	return (rip >= module->text && rip < module->text_end) ||
+	       (rip >= module->init_text && rip < module->init_text_end);
 }
 
 u8 module_entry(const struct border_module *module, u64 rip)

@@ -12,7 +12,7 @@ enum border_entry {
 	ENTRY_NONE,
 	ENTRY_INIT,	/* once, and before any other */
 	ENTRY_CALL,
-	ENTRY_EXIT,	/* its return ends the registration */
+	ENTRY_EXIT,	/* its return ends the registration, but not a jump to the kernel */
 };
 
 /* Why M was left by an interrupt or exception: it decides where it may resume. */
@@ -22,15 +22,20 @@ enum border_cause {
 	CAUSE_FAULT,		/* other exceptions: also at the fixup of this place */
 };
 
+/* @reg is the hypervisor's: the general register that the kernel sets, or BORDER_NO_REGISTER. */
 struct border_fixup {
 	u64 from;
 	u64 to;
+	u64 reg;
 };
+
+#define BORDER_NO_REGISTER	16
 
 /* All addresses are linear, and the tables are sorted by address. */
 struct border_module {
 	u8 class;
 	u64 text, text_end;
+	u64 init_text, init_text_end;	/* text that is given back after init; or empty */
 	u64 init, exit;			/* 0 if there is none */
 	const u64 *entries;
 	u32 entry_count;

@@ -261,11 +261,18 @@ fn fixups(module: &Module) -> Result<Vec<Fixup>> {
         if from.offset % 12 != 0 || to.offset != from.offset + 4 {
             return Err("an unknown format of __ex_table".to_owned());
         }
-        let (from, to) = (sites::address(module, table, from)?, sites::address(module, table, to)?);
-        if !module.sections[from.0].is_text() || !module.sections[to.0].is_text() {
+        let from_place = sites::address(module, table, from)?;
+        let to = sites::address(module, table, to)?;
+        if !module.sections[from_place.0].is_text() || !module.sections[to.0].is_text() {
             return Err("__ex_table points outside of the code".to_owned());
         }
-        fixups.push(Fixup { from, to });
+        let kind = table.data.get(from.offset as usize + 8..from.offset as usize + 10);
+        let Some(&[kind, register]) = kind else {
+            return Err("__ex_table has an incomplete entry".to_owned());
+        };
+        // By Linux's asm/extable_fixup_types.h: only the kind 0 sets no register.
+        let register = (kind != 0).then_some(register & 15);
+        fixups.push(Fixup { from: from_place, to, register });
     }
     fixups.sort();
     Ok(fixups)

@@ -14,6 +14,8 @@ const NAME: usize = 64;
 /// `struct content_relocation`.region, instead of a region.
 const EXTERNAL: u8 = 0xff;
 const OUTSIDE: u8 = 0xfe;
+/// `struct content_fixup`.reg, if the kernel sets none.
+const NO_REGISTER: u32 = 16;
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -75,7 +77,12 @@ pub fn encode(metadata: &Metadata) -> Result<Vec<u8>> {
         bugs.add(&[&place(metadata, at)?]);
     }
     for fixup in &metadata.fixups {
-        fixups.add(&[&place(metadata, fixup.from)?, &place(metadata, fixup.to)?]);
+        let register = fixup.register.map_or(NO_REGISTER, u32::from);
+        fixups.add(&[
+            &place(metadata, fixup.from)?,
+            &place(metadata, fixup.to)?,
+            &register.to_le_bytes(),
+        ]);
     }
     let Encoder { symbols, relocations, sites, contents, holes, mut bytes } = encoder;
     bytes.resize(bytes.len().next_multiple_of(4), 0);

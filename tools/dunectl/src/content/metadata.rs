@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::module::{Region, Relocation, RelocationKind, Target};
 use super::sites::{Content, Hole};
 
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
@@ -94,6 +94,8 @@ pub struct Exit {
 pub struct Fixup {
     pub from: (usize, u64),
     pub to: (usize, u64),
+    /// The general register that the kernel sets before it continues there, by its number.
+    pub register: Option<u8>,
 }
 
 const INTRODUCTION: &str = "\
@@ -126,10 +128,14 @@ impl fmt::Display for Metadata {
             "\n# The instructions of BUG() and WARN(): #UD; a WARN() continues after it.\n",
         )?;
         list(f, "bugs", &self.bugs, |at| format!("\"{}\"", self.place(at.0, at.1 as i64)))?;
-        f.write_str("\n# Where the code continues after an exception.\n")?;
+        f.write_str(
+            "\n# Where the code continues after an exception, and which register is set then.\n",
+        )?;
         list(f, "fixups", &self.fixups, |fixup| {
             let place = |at: (usize, u64)| self.place(at.0, at.1 as i64);
-            format!("{{ from = \"{}\", to = \"{}\" }}", place(fixup.from), place(fixup.to))
+            let (from, to) = (place(fixup.from), place(fixup.to));
+            let register = fixup.register.map_or(String::new(), |n| format!(", register = {n}"));
+            format!("{{ from = \"{from}\", to = \"{to}\"{register} }}")
         })?;
         for section in &self.sections {
             write!(f, "\n[[section]]\nname = \"{}\"\n", section.name)?;
@@ -230,7 +236,14 @@ impl Metadata {
             Ok(Entry { section, offset, symbol: entry.symbol, why: entry.why })
         };
         let fixup = |fixup: &FileFixup| {
-            Ok(Fixup { from: names.unsigned(&fixup.from)?, to: names.unsigned(&fixup.to)? })
+            if fixup.register.is_some_and(|register| register > 15) {
+                return Err(format!("{:?} sets a register that does not exist", fixup.from));
+            }
+            Ok(Fixup {
+                from: names.unsigned(&fixup.from)?,
+                to: names.unsigned(&fixup.to)?,
+                register: fixup.register,
+            })
         };
         Ok(Metadata {
             version: file.version,
@@ -282,6 +295,7 @@ struct FileEntry {
 struct FileFixup {
     from: String,
     to: String,
+    register: Option<u8>,
 }
 
 #[derive(Deserialize)]
@@ -422,7 +436,7 @@ mod tests {
     use super::*;
 
     const EXAMPLE: &str = r#"
-version = 1
+version = 2
 name = "example"
 class = "D"
 kernel = "6.1.0-1-amd64"
@@ -437,6 +451,7 @@ bugs = [
 ]
 fixups = [
   { from = ".text+0x1", to = ".text+0x2" },
+  { from = ".text+0x5", to = ".text+0x9", register = 3 },
 ]
 [[section]]
 name = ".text"
@@ -476,7 +491,7 @@ at = [0x1, 0x30]
     #[test]
     fn a_mistake_is_named() {
         for (old, new, error) in [
-            ("version = 1", "version = 2", "metadata of version 2, where 1 is known"),
+            ("version = 2", "version = 1", "metadata of version 1, where 2 is known"),
             ("\"e9 [outside]\"", "\"e9 [outside\"", "has no ]"),
             ("\"e9 [outside]\"", "\"+9\"", "\"+9\" is no byte"),
             ("pc32 extern:netif_rx", "pc16 extern:netif_rx", "is no relocation"),
@@ -485,6 +500,7 @@ at = [0x1, 0x30]
             ("\"0011", "\"g011", "is no SHA-256"),
             ("region = \"data\"", "region = \"here\"", "\"here\" is no region"),
             ("from = \".text+", "from = \".text-", "is before a section"),
+            ("register = 3", "register = 16", "sets a register that does not exist"),
             ("name = \"example\"", "nome = \"example\"", "nome"),
         ] {
             assert!(EXAMPLE.contains(old), "{old}");

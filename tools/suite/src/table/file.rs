@@ -46,6 +46,7 @@ struct Row {
     cpu_features: Vec<String>,
     #[serde(default)]
     devices: Vec<ByName<&'static Device>>,
+    network_cards: Vec<String>,
     #[serde(default)]
     kernel_arguments: Vec<String>,
     #[serde(default)]
@@ -205,6 +206,7 @@ fn new_mode(
         cpu_model: row.cpu_model.clone(),
         cpu_features: row.cpu_features.clone(),
         devices: row.devices.iter().map(|device| device.0).collect(),
+        network_cards: row.network_cards.clone(),
         kernel_arguments: row.kernel_arguments.clone(),
         single_thread: row.single_thread,
         newest_qemu: row.newest_qemu,

@@ -283,6 +283,9 @@ impl Boot {
         if !mode.devices.is_empty() {
             add(&format!("devices: {:?}", mode.devices));
         }
+        if !mode.network_cards.is_empty() {
+            add(&format!("network cards: {}", mode.network_cards.join(" ")));
+        }
         if !mode.kernel_arguments.is_empty() {
             add(&format!("kernel arguments: {}", mode.kernel_arguments.join(" ")));
         }

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the kernel writes to the text and the constants of a guarded module. In K these lead to
+ * shadows that are read-only: a write faults, and the CPU executes this one instruction with the
+ * single step's nested page table, where the shadow is writable (memory.c). So the kernel always
+ * finds what it has written, and a module that nobody patches costs nothing.
+ *
+ * After each such write, the patch site at that place is looked at. Once it has one of the contents
+ * that the description allows, it is carried over to the golden frames: all at once, while no CPU
+ * is in M. A CPU enters M by taking an activation with a locked instruction, and then looks whether
+ * there is carrying; the CPU that carries announces that first, and then looks whether an
+ * activation is in M. So one of them sees the other one. What cannot be carried yet is pending: the
+ * next CPU that is about to enter M carries it, and executes its fetch again as long as another CPU
+ * is in M. That ends, because the kernel sends an interrupt to every CPU after it has patched.
+ */
+#include <linux/types.h>
+#include <asm/svm.h>
+
+#include "guard/hv/lock.h"
+#include "guard/hv/views.h"
+
+#define PAGE		4096ULL
+#define INT3		0xcc
+
+/* Linux patches single instructions; a longer site is an alternative, which it patched before. */
+#define LONGEST_SITE	15
+
+/*
+ * So often a CPU waits. A module that loops with interrupts off for another CPU that cannot enter
+ * it would wait for ever. It then still gets the old text.
+ */
+#define MOST_WAITS	0x10000
+
+struct written {
+	struct hv_guarded *guarded;
+	u32 region;
+	u32 offset;
+};
+
+/* Returns whether a golden frame is at a physical address, and where it is in the module. */
+static bool find(u64 address, struct written *found)
+{
+	u32 i, frame;
+
+	for (i = 0; i < HV_REGISTRATIONS; i++) {
+		struct hv_guarded *guarded = &hv_guarded[i];
+
+		for (frame = 0; guarded->used && frame < guarded->golden; frame++) {
+			struct hv_place place = hv_place(guarded, frame);
+
+			if (address - guarded->frames[frame] >= PAGE)
+				continue;
+			found->guarded = guarded;
+			found->region = place.region;
+			found->offset = place.offset + address % PAGE;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether a CPU is in M. The caller has announced that it carries. */
+static bool is_inside(const struct hv_guarded *guarded)
+{
+	u32 i;
+
+	for (i = 0; i < HV_ACTIVATIONS; i++) {
+		u64 word = activation_read(&hv_activations[i]);
+
+		if (word_state(word) == ACTIVATION_IN && word_registration(word) == guarded->number)
+			return true;
+	}
+	return false;
+}
+
+/* With the lock; no CPU enters M until the end. Returns false if one is there. */
+static bool carry_begin(struct hv_guarded *guarded)
+{
+	__atomic_store_n(&guarded->carries, true, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!is_inside(guarded))
+		return true;
+	__atomic_store_n(&guarded->carries, false, __ATOMIC_RELEASE);
+	return false;
+}
+
+static void carry_end(struct hv_guarded *guarded)
+{
+	__atomic_store_n(&guarded->carries, false, __ATOMIC_RELEASE);
+}
+
+/* The bytes of the shadow and of the golden frame at a place of text. */
+static u8 *shadow_at(const struct hv_guarded *guarded, u32 region, u32 offset)
+{
+	u32 frame = offset / PAGE;
+
+	if (region == CONTENT_INIT_TEXT)
+		frame += guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages;
+	return guarded->shadows[frame] + offset % PAGE;
+}
+
+static u8 *golden_at(const struct hv_guarded *guarded, u32 region, u32 offset)
+{
+	return (u8 *)guarded->known->memory[region].pages[offset / PAGE] + offset % PAGE;
+}
+
+/*
+ * Carries what the shadow of a site has, if that is allowed: another CPU may change the shadow
+ * meanwhile, so it is the golden bytes that are looked at. Returns whether they are the shadow's.
+ */
+static bool carry(struct hv_guarded *guarded, const struct content_site *site, u32 region,
+		  u32 offset)
+{
+	u8 was[LONGEST_SITE];
+	bool same = true;
+	u32 i;
+
+	if (site->length > LONGEST_SITE)
+		return false;
+	for (i = 0; i < site->length; i++) {
+		u8 *golden = golden_at(guarded, region, offset + i);
+
+		was[i] = *golden;
+		*golden = *shadow_at(guarded, region, offset + i);
+		same &= was[i] == *golden;
+	}
+	if (same || content_allows(&guarded->known->content, guarded->known->memory, site, region,
+				   offset))
+		return true;
+	for (i = 0; i < site->length; i++)
+		*golden_at(guarded, region, offset + i) = was[i];
+	return false;
+}
+
+static void carry_all(struct hv_guarded *guarded)
+{
+	const struct content *content = &guarded->known->content;
+	u32 i, k;
+
+	for (i = 0; i < content->header->sections; i++) {
+		const struct content_section *section = &content->sections[i];
+		const struct content_site *site = &content->sites[section->first_site];
+
+		if (section->region != CONTENT_TEXT &&
+		    (section->region != CONTENT_INIT_TEXT || !guarded->init_size))
+			continue;
+		for (k = 0; k < section->sites; k++, site++)
+			carry(guarded, site, section->region, section->offset + site->offset);
+	}
+}
+
+bool hv_patch_faults(struct hv_cpu *cpu, u64 address)
+{
+	struct written found;
+
+	hv_lock(&hv_views_lock);
+	cpu->patched = find(address, &found) ? address : 0;
+	hv_unlock(&hv_views_lock);
+	return cpu->patched;
+}
+
+static void look_at(struct hv_cpu *cpu, const struct written *written)
+{
+	struct hv_guarded *guarded = written->guarded;
+	const struct content_site *site = NULL;
+	u32 start = 0;
+	bool is_text = written->region == CONTENT_TEXT ||
+		       (written->region == CONTENT_INIT_TEXT && guarded->init_size);
+
+	if (guarded->known && is_text)
+		site = content_site_at(&guarded->known->content, written->region, written->offset,
+				       &start);
+	if (site && !carry_begin(guarded)) {
+		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
+		return;
+	}
+	if (site) {
+		bool done = carry(guarded, site, written->region, start);
+
+		carry_end(guarded);
+		/* It is not complete. */
+		if (done || *shadow_at(guarded, written->region, start) == INT3)
+			return;
+	}
+	hv_log(cpu, HV_LOG_PATCH, cpu->patched);
+}
+
+void hv_patch_written(struct hv_cpu *cpu)
+{
+	struct written written;
+
+	if (!cpu->patched)
+		return;
+	hv_lock(&hv_views_lock);
+	if (find(cpu->patched, &written))
+		look_at(cpu, &written);
+	hv_unlock(&hv_views_lock);
+	cpu->patched = 0;
+}
+
+bool hv_patch_carry(struct hv_guarded *guarded)
+{
+	bool done;
+
+	hv_lock(&hv_views_lock);
+	done = carry_begin(guarded);
+	if (done) {
+		guarded->pending = false;
+		guarded->waits = 0;
+		carry_all(guarded);
+		carry_end(guarded);
+	}
+	hv_unlock(&hv_views_lock);
+	return done || __atomic_add_fetch(&guarded->waits, 1, __ATOMIC_RELAXED) > MOST_WAITS;
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Registered modules, by an administrator's commands: they are described, bound and registered, and
+ * then guarded whenever they are loaded, before and after the seal. Fails if a module that was
+ * changed, or that is not where the kernel says, is armed; if the kernel's writes reach a module
+ * that is guarded; if a module that is not changed loses its border; or if a command says so in
+ * other than one line.
+ *
+ * dune-guard-inside is the module that is attacked (inside/), by dune-guard-outside.
+ */
+#define _GNU_SOURCE
+#include "command.h"
+#include "guard.h"
+#include "klog.h"
+#include "modules.h"
+#include "proc.h"
+#include "tap.h"
+#include "timing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DEBUGFS	"/sys/kernel/debug"
+#define TRACING	DEBUGFS "/tracing"
+#define OUTSIDE	DEBUGFS "/dune-guard-outside"
+#define LIE	"/sys/module/dune_guard_outside/parameters/lie"
+#define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
+
+/* inside/inside.h */
+#define SECRET	0x5ec2e7ULL
+
+/* By the guard's numbers (enum hv_crossing). */
+enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT };
+
+/* By the numbers of the guard's calls (hv.h). */
+enum { CALL_REGISTER = 5, CALL_ARM = 7, CALL_DESCRIBE = 12, CALL_UNDESCRIBE, CALL_LOAD };
+
+/* enum lie of inside/outside.c */
+enum {
+	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, GUARDS_PAGE, DEVICE, TOO_HIGH, NO_INIT,
+	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
+	WRITTEN, NO_FLUSH, LOADED_TWICE,
+};
+
+static int fd;
+
+static unsigned long long run(const char *word, unsigned long long a, unsigned long long b)
+{
+	char text[120];
+	int err;
+
+	snprintf(text, sizeof(text), "%s %llx %llx", word, a, b);
+	err = file_write(OUTSIDE, text);
+	if (err)
+		bail("%s: %s", text, strerror(-err));
+	if (file_read(OUTSIDE, text, sizeof(text)) < 0)
+		bail("the result of %s cannot be read", word);
+	return strtoull(text, NULL, 16);
+}
+
+/* Runs dunectl guard with these words. */
+static int dunectl(const char *words, const char *argument)
+{
+	char command[600];
+
+	snprintf(command, sizeof(command), "%s/bin/dunectl guard %s %s 2>&1", build_directory(),
+		 words, argument);
+	return command_run(command);
+}
+
+/* One verdict: the status, and one line with this text. */
+static void says(const char *words, const char *argument, int status, const char *text)
+{
+	int got = dunectl(words, argument);
+
+	ok(got == status && command_lines() == 1 && strstr(command_output, text),
+	   "dunectl guard %s %s: %d, %s", words, argument, got, command_output);
+}
+
+/* A verdict: what `dunectl guard status` has of the module. */
+static void is_shown(const char *name, const char *state)
+{
+	char line[200];
+
+	snprintf(line, sizeof(line), "module  %-15s %s", name, state);
+	dunectl("status", "");
+	ok(strstr(command_output, line), "%s: %s", name, state);
+	if (!strstr(command_output, line))
+		diag("%s", command_output);
+}
+
+/* Describes, binds and registers a module of ours. */
+static void describe(const char *file, const char *toml)
+{
+	char words[600];
+
+	snprintf(words, sizeof(words), "describe %s -o", module_file(file));
+	is(dunectl(words, toml), 0, "a description");
+}
+
+static int load(void)
+{
+	return module_insert("dune-guard-inside", "");
+}
+
+static void unload(void)
+{
+	is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
+	is_shown("dune_guard_inside", "not loaded");
+}
+
+/* One verdict on a call that has to return @want. */
+static void returns(const char *word, unsigned long long a, unsigned long long b,
+		    unsigned long long want, const char *what)
+{
+	unsigned long long got = run(word, a, b);
+
+	ok(got == want, "%s: %s(%llx, %llx) is %llx (%llx)", what, word, a, b, want, got);
+}
+
+/* The module works, and inside of its border. */
+static void works(void)
+{
+	unsigned long long refused = run("crossings", REFUSED, 0);
+	unsigned long long calls = run("crossings", IN_CALL, 0);
+
+	returns("read", 0, 0, SECRET, "it reads");
+	returns("call", 5, 0, 6, "it calls the kernel");
+	returns("nest", 20, 0, SECRET, "20 calls, one within the other");
+	returns("spin", 3000000, 1, SECRET, "a loop with interrupts");
+	returns("sleep", 20, 0, SECRET, "it sleeps in a call");
+	returns("warn", 0, 0, SECRET, "WARN");
+	returns("fix-up", 0, 0, SECRET, "an exception with a fixup");
+	returns("crowd", 4, 5, 4, "4 threads");
+	ok(run("crossings", IN_CALL, 0) >= calls + 20, "it has a border");
+	is(run("crossings", REFUSED, 0), refused, "nothing of that is suspicious");
+}
+
+/* How many entries of this kind the guard's log has from @index on, which then is its end. */
+static int logged(unsigned int kind, unsigned long long *index)
+{
+	struct dune_guard_entry entry = { .index = *index };
+	int count = 0;
+
+	for (; !ioctl(fd, DUNE_GUARD_GET_LOG, &entry); entry.index++)
+		count += entry.kind == kind;
+	*index = entry.index;
+	return count;
+}
+
+/* What Linux patches reaches the module, if its description allows that, and else does not. */
+static void patches(void)
+{
+	unsigned long long refused = run("crossings", REFUSED, 0), at = 0;
+
+	logged(0, &at);
+	returns("keys", 20, 0, 0, "a jump label, switched while another CPU is inside");
+	is(logged(DUNE_GUARD_LOG_PATCH, &at), 0, "nothing of that is refused");
+	returns("patch", 0xcc, 0, SECRET, "INT3 at a patch site, written by the kernel");
+	is(logged(DUNE_GUARD_LOG_PATCH, &at), 0, "a patch begins so");
+	returns("patch", 0x90, 0, SECRET, "another instruction there");
+	ok(logged(DUNE_GUARD_LOG_PATCH, &at) > 0, "it is logged");
+	returns("patch-middle", 0xcc, 0, SECRET, "INT3 elsewhere");
+	ok(logged(DUNE_GUARD_LOG_PATCH, &at) > 0, "it is logged");
+	if (file_write(TRACING "/kprobe_events", "p:inside dune_guard_inside:inner_read")) {
+		skip("the kernel has none", "a kprobe");
+	} else {
+		is(file_write(TRACING "/events/kprobes/inside/enable", "1"), 0, "a kprobe");
+		returns("read", 0, 0, SECRET, "the module works");
+		file_write(TRACING "/events/kprobes/inside/enable", "0");
+		file_write(TRACING "/kprobe_events", "-:inside");
+	}
+	returns("string", 0, 0, SECRET, "the module works");
+	is(run("crossings", REFUSED, 0), refused, "nothing of that is suspicious");
+}
+
+static void is_armed(void)
+{
+	is(load(), 0, "the module is loaded");
+	is_shown("dune_guard_inside", "loaded, and guarded\n");
+	works();
+	patches();
+}
+
+/* A verdict: the kernel tells a lie about the module, and gets this error. */
+static void lies(int which, unsigned long value, int err, const char *what)
+{
+	char text[40];
+	long long got;
+
+	snprintf(text, sizeof(text), "%lu", value);
+	file_write(VALUE, text);
+	snprintf(text, sizeof(text), "%d", which);
+	file_write(LIE, text);
+	is(load(), 0, "the module is loaded");
+	file_write(LIE, "0");
+	got = (int)run("lied", 0, 0);
+	ok(got == -err, "%s: %s (%s)", what, strerror(err), strerror(-got));
+	/* A lie takes nothing from the truth. */
+	is_shown("dune_guard_inside", "loaded, and guarded\n");
+	returns("read", 0, 0, SECRET, "it is");
+	is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
+}
+
+static void all_lies(void)
+{
+	lies(OTHER_PAGE, 0, ENOEXEC, "a page with another byte");
+	lies(SAME_PAGE, 0, ENOEXEC, "a copy of a page, to which no address leads");
+	lies(SWAPPED_PAGES, 0, ENOEXEC, "two pages in another order");
+	lies(TWICE, 0, EINVAL, "a page in two places");
+	lies(GUARDS_PAGE, guard_status(fd).address, EINVAL, "a page of the guard's");
+	lies(DEVICE, 0, EINVAL, "a device's memory");
+	lies(TOO_HIGH, 0, EINVAL, "nothing there");
+	lies(IS_LIVE, 0, EINVAL, "init has run");
+	lies(OTHER_ADDRESS, 0, ENOEXEC, "another address of the text");
+	lies(OTHER_RODATA, 0, EINVAL, "constants at the data's address");
+	lies(USER_ADDRESS, 0, EINVAL, "the user's half");
+	lies(TOO_LARGE, 0, EINVAL, "an endless region");
+	lies(OTHER_NUMBER, 1, EINVAL, "another registered module, whose init is not there");
+	lies(OTHER_NUMBER, 7, ENOENT, "a module that is not registered");
+	lies(OTHER_NUMBER, 8, EINVAL, "no such number");
+	lies(EXCHANGED, 0, ENOEXEC, "a page that is exchanged between freeze and arm");
+	lies(WRITTEN, 0, 0, "a byte that is written between freeze and arm");
+	lies(NO_FLUSH, 0, EBUSY, "a CPU that has not flushed");
+	lies(LOADED_TWICE, 0, EBUSY, "a module that is guarded already");
+	lies(LOADED_TWICE, 1, EINVAL, "and as another one");
+}
+
+/* A thread sleeps in a call of the module while its guard goes away. */
+static void unregistered_inside(void)
+{
+	unsigned long long got = 0;
+	int status;
+	pid_t pid;
+
+	is(load(), 0, "the module is loaded");
+	pid = fork();
+	if (!pid) {
+		got = run("sleep", 2000, 0);
+		_exit(got != SECRET);
+	}
+	usleep(500000);
+	says("unregister", "dune_guard_inside", 0, "dune_guard_inside is not registered any more");
+	returns("read", 0, 0, SECRET, "a call of the module, which is one like any other");
+	waitpid(pid, &status, 0);
+	is(WEXITSTATUS(status), 0, "the thread returns");
+	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
+	is_shown("dune_guard_inside", "loaded, and guarded\n");
+	works();
+	unload();
+}
+
+/* Loads the module with one bit changed in its text. */
+static void changed(void)
+{
+	static unsigned char bytes[8 << 20];
+	const char *path = module_file("dune-guard-inside");
+	int in = open(path, O_RDONLY), out;
+	long size = read(in, bytes, sizeof(bytes)), i;
+
+	close(in);
+	/* The page of INT3 in inside_code.S. */
+	for (i = 0; i + 600 < size; i++)
+		if (!memcmp(bytes + i, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc", 8))
+			break;
+	bytes[i + 500] ^= 4;
+	out = open("/tmp/changed.ko", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (size <= 0 || write(out, bytes, size) != size)
+		bail("/tmp/changed.ko: %m");
+	close(out);
+	is(command_run("insmod /tmp/changed.ko 2>&1"), 0, "a module with another bit is loaded");
+	is_shown("dune_guard_inside", "loaded, and not the registered module: bytes at text+");
+	returns("read", 0, 0, SECRET, "it works, like any other");
+	unload();
+}
+
+static void other_registrations(void)
+{
+	char toml[] = "/tmp/attack.toml";
+
+	describe("dune-guard-attack", toml);
+	says("register", toml, 1, "is bound to no privileges: dunectl guard bind writes");
+	says("bind", toml, 0, "/etc/dune/guard.d/dune_guard_attack.toml");
+	says("bind", toml, 1, "exists already: --force replaces it");
+	command_run("echo >>/tmp/attack.toml");
+	says("register", toml, 1, "it is for another description of dune_guard_attack");
+	says("bind --force", toml, 0, "is bound to no privileges by");
+	command_run("chmod 666 /etc/dune/guard.d/dune_guard_attack.toml");
+	says("register", toml, 1, "others than root may write it");
+	command_run("chmod 600 /etc/dune/guard.d/dune_guard_attack.toml; sed -i "
+		    "'s/^privileges.*/privileges = [\"mmio\"]/' "
+		    "/etc/dune/guard.d/dune_guard_attack.toml");
+	says("register", toml, 1, "privileges are not known yet: the list has to be empty");
+	says("bind --force", toml, 0, "is bound to no privileges by");
+	says("register", toml, 0, "dune_guard_attack is registered");
+	says("register", toml, 1, "dune_guard_attack is registered already: unregister it first");
+	says("unregister", "nonsense", 1, "nonsense is not registered");
+}
+
+int main(void)
+{
+	unsigned long long refused;
+	struct klog log;
+	int err;
+
+	begin(600);
+	klog_begin(&log);
+	fd = guard_open();
+	if (access(DEBUGFS "/tracing", F_OK))
+		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	module_unload("dune_guard_attack");
+	describe("dune-guard-inside", "/tmp/inside.toml");
+	says("bind --force", "/tmp/inside.toml", 0, "dune_guard_inside is bound to no privileges");
+	says("register", "/tmp/inside.toml", 1, "the guard is not launched");
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+	err = module_insert("dune-guard-outside", "arm=0");
+	if (err)
+		bail("dune-guard-outside.ko cannot be loaded: %s", strerror(-err));
+
+	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
+	is_armed();
+	is(guard_request(fd, DUNE_GUARD_STOP), 0, "the guard is stopped");
+	returns("read", 0, 0, SECRET, "the module works without it");
+	is(module_unload("dune_guard_inside"), 0, "it is unloaded");
+	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "another launch");
+	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
+	other_registrations();
+	is_shown("dune_guard_inside", "not loaded");
+	refused = run("crossings", REFUSED, 0);
+	is_armed();
+	unload();
+	is(run("crossings", REFUSED, 0), refused, "neither init nor exit is suspicious");
+	unregistered_inside();
+	changed();
+	/* The kernel is believed in that, and in nothing else. */
+	lies(IS_LIVE, 0, 0, "init has run");
+	lies(OTHER_PAGE, 0, ENOEXEC, "a page with another byte");
+	lies(OTHER_NUMBER, 1, ENOEXEC, "another registered module");
+
+	is(guard_request(fd, DUNE_GUARD_SEAL), 0, "the seal");
+	says("register", "/tmp/inside.toml", 1, "the guard is sealed: its registrations stay");
+	says("unregister", "dune_guard_inside", 1, "the guard is sealed: its registrations stay");
+	returns("guard-call", CALL_REGISTER, 5, -EPERM, "a registration by ring 0");
+	returns("guard-call", CALL_DESCRIBE, 5, -EPERM, "a description");
+	returns("guard-call", CALL_UNDESCRIBE, 0, -EPERM, "the end of one");
+	returns("guard-call", CALL_ARM, 0, -ENOENT, "arming a module that is not loaded");
+	returns("guard-call", CALL_LOAD, 0, -EINVAL, "loading it from a page of zeros");
+	is_armed();
+	unload();
+	changed();
+	is_armed();
+	unload();
+	all_lies();
+	is_armed();
+	unload();
+	is(module_unload("dune_guard_outside"), 0, "the other one is unloaded, too");
+	klog_end(&log);
+	return done();
+}

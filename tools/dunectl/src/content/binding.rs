@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The administrator's binding of a module: a second file, which names the description by its hash,
+//! and the privileges that the module gets. Whoever can write it decides what is guarded, so it has
+//! to be root's alone.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use super::metadata::{Class, Metadata};
+
+pub const DIRECTORY: &str = "/etc/dune/guard.d";
+const VERSION: u32 = 1;
+
+type Result<T> = std::result::Result<T, String>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Binding {
+    version: u32,
+    name: String,
+    class: Class,
+    description: String,
+    privileges: Vec<toml::Value>,
+}
+
+fn hash(description: &[u8]) -> String {
+    Sha256::digest(description).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where the binding of a module is. A name that leads elsewhere is an error.
+pub fn path(name: &str) -> Result<PathBuf> {
+    if name.is_empty() || name.contains('/') || name.starts_with('.') {
+        return Err(format!("{name:?} is no name of a module"));
+    }
+    Ok(Path::new(DIRECTORY).join(format!("{name}.toml")))
+}
+
+fn text(metadata: &Metadata, description: &[u8]) -> String {
+    format!(
+        "# What the guard does for the kernel module {name}: docs/guard-modules.md.\n\
+         version = {VERSION}\n\
+         name = {name:?}\n\
+         class = \"{class:?}\"\n\
+         # SHA-256 of the file that `dunectl guard describe` has made.\n\
+         description = \"{hash}\"\n\
+         privileges = []\n",
+        name = metadata.name,
+        class = metadata.class,
+        hash = hash(description),
+    )
+}
+
+/// Writes a binding without privileges. One that exists is replaced only if `force`.
+pub fn write(path: &Path, metadata: &Metadata, description: &[u8], force: bool) -> Result<()> {
+    let error = |e: std::io::Error| match e.kind() {
+        ErrorKind::AlreadyExists => {
+            format!("{} exists already: --force replaces it", path.display())
+        }
+        _ => format!("{}: {e}", path.display()),
+    };
+    if let Some(directory) = path.parent().filter(|one| !one.as_os_str().is_empty()) {
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    }
+    let mut options = File::options();
+    options.write(true);
+    if force {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let mut file = options.open(path).map_err(error)?;
+    file.write_all(text(metadata, description).as_bytes()).map_err(error)
+}
+
+/// Whether the binding of the module at `path` is for this description. An error is the reason.
+pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<()> {
+    let wrong = |why: String| format!("{}: {why}", path.display());
+    let mut file = File::open(path).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => format!(
+            "{} is bound to no privileges: dunectl guard bind writes {}",
+            metadata.name,
+            path.display()
+        ),
+        _ => wrong(e.to_string()),
+    })?;
+    let owner = file.metadata().map_err(|e| wrong(e.to_string()))?;
+    if owner.uid() != 0 || owner.mode() & 0o022 != 0 {
+        return Err(wrong("others than root may write it: chown root, chmod go-w".to_owned()));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|e| wrong(e.to_string()))?;
+    agrees(&text, metadata, description).map_err(wrong)
+}
+
+fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<()> {
+    let one: Binding = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
+    if one.version != VERSION {
+        return Err(format!("a binding of version {}, where {VERSION} is known", one.version));
+    }
+    if one.name != metadata.name {
+        return Err(format!("it binds {}, and the description is of {}", one.name, metadata.name));
+    }
+    if one.class != metadata.class {
+        return Err(format!(
+            "it has class {:?}, and the description has {:?}",
+            one.class, metadata.class
+        ));
+    }
+    if !one.privileges.is_empty() {
+        return Err("privileges are not known yet: the list has to be empty".to_owned());
+    }
+    if !one.description.eq_ignore_ascii_case(&hash(description)) {
+        return Err(format!(
+            "it is for another description of {}: bind the new one, if it is the right one",
+            one.name
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata() -> Metadata {
+        Metadata::parse(
+            "version = 2\nname = \"example\"\nclass = \"D\"\nkernel = \"6.1\"\nentries = []\n\
+             exits = []\nbugs = []\nfixups = []\nsection = []\n",
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_written_binds() {
+        let text = text(&metadata(), b"description");
+        assert_eq!(agrees(&text, &metadata(), b"description"), Ok(()));
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        let text = text(&metadata(), b"description");
+        for (old, new, error) in [
+            ("version = 1", "version = 7", "a binding of version 7"),
+            ("\"example\"", "\"other\"", "it binds other"),
+            ("\"D\"", "\"S\"", "it has class S"),
+            ("[]", "[\"mmio\"]", "the list has to be empty"),
+            ("privileges", "privilege", "unknown field"),
+            ("description = \"", "description = \"0", "for another description"),
+        ] {
+            let wrong = text.replace(old, new);
+            assert_ne!(wrong, text);
+            let reason = agrees(&wrong, &metadata(), b"description").unwrap_err();
+            assert!(reason.contains(error), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_name_stays_in_the_directory() {
+        assert!(path("e1000e").is_ok());
+        for name in ["", "../passwd", "a/b", ".hidden"] {
+            assert!(path(name).is_err(), "{name}");
+        }
+    }
+}
