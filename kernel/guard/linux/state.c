@@ -8,6 +8,7 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/spinlock.h>
 #include <linux/printk.h>
 #include <linux/uaccess.h>
 
@@ -20,22 +21,42 @@ static_assert(DUNE_GUARD_EXIT_PORT == HV_COUNT_PORT);
 static_assert(DUNE_GUARD_LOG_PCI == HV_LOG_PCI);
 static_assert(DUNE_GUARD_LOG_PATCH == HV_LOG_PATCH);
 
-/* guard_lock protects all of these. */
+/* guard_lock protects these. */
 static DEFINE_MUTEX(guard_lock);
 static int state = DUNE_GUARD_OFF;
-static bool sleeping;
 static bool going_down;
 static struct guard_memory memory;
+
+/*
+ * The notifier of suspend runs under locks of sysfs, and the seal takes such locks when it reads
+ * files. So the notifier does not wait for guard_lock: these two have a lock of their own.
+ */
+static DEFINE_SPINLOCK(sleep_lock);
+static bool sleeping;
+static int state_for_sleep = DUNE_GUARD_OFF;	/* launched already while it is being launched */
 
 int guard_set_sleeping(bool sleeps)
 {
 	int now;
 
-	mutex_lock(&guard_lock);
-	now = state;
+	spin_lock(&sleep_lock);
+	now = state_for_sleep;
 	sleeping = sleeps && now == DUNE_GUARD_OFF;
-	mutex_unlock(&guard_lock);
+	spin_unlock(&sleep_lock);
 	return now;
+}
+
+/* Returns false, and changes nothing, if the computer is about to suspend. */
+static bool set_state_for_sleep(int next)
+{
+	bool may;
+
+	spin_lock(&sleep_lock);
+	may = !sleeping;
+	if (may)
+		state_for_sleep = next;
+	spin_unlock(&sleep_lock);
+	return may;
 }
 
 /* The guard is sealed: the module stays, and the block is never freed. */
@@ -43,18 +64,31 @@ static void keep(void)
 {
 	__module_get(THIS_MODULE);
 	state = DUNE_GUARD_SEALED;
+	set_state_for_sleep(state);
 }
 
 static int check(struct dune_guard_answer *answer)
 {
 	if (state != DUNE_GUARD_OFF)
 		return guard_refuse(answer, -EALREADY, "the guard is launched already");
-	if (sleeping)
+	if (READ_ONCE(sleeping))
 		return guard_refuse(answer, -EBUSY, "the computer is about to suspend");
 	/* The kernel's state tells it to a module that was loaded after the notifiers. */
 	if (going_down || system_state > SYSTEM_RUNNING)
 		return guard_refuse(answer, -EBUSY, "the computer is about to reboot");
 	return guard_check(answer);
+}
+
+static int load_and_launch(struct dune_guard_answer *answer)
+{
+	int err = guard_load(&memory, answer);
+
+	if (err)
+		return err;
+	err = guard_cpus_launch(&memory, answer);
+	if (err)
+		guard_unload(&memory);
+	return err;
 }
 
 static int launch(struct dune_guard_answer *answer)
@@ -63,12 +97,11 @@ static int launch(struct dune_guard_answer *answer)
 
 	if (err)
 		return err;
-	err = guard_load(&memory, answer);
-	if (err)
-		return err;
-	err = guard_cpus_launch(&memory, answer);
+	if (!set_state_for_sleep(DUNE_GUARD_LAUNCHED))
+		return guard_refuse(answer, -EBUSY, "the computer is about to suspend");
+	err = load_and_launch(answer);
 	if (err) {
-		guard_unload(&memory);
+		set_state_for_sleep(DUNE_GUARD_OFF);
 		return err;
 	}
 	state = DUNE_GUARD_LAUNCHED;
@@ -89,6 +122,7 @@ static int stop(struct dune_guard_answer *answer)
 	}
 	guard_unload(&memory);
 	state = DUNE_GUARD_OFF;
+	set_state_for_sleep(state);
 	pr_info("stopped\n");
 	return 0;
 }
