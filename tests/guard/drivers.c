@@ -2,8 +2,8 @@
 /*
  * Debian's own network drivers, which nobody changed, as guarded modules of class D, with the
  * devices that the machine has. Each is described, registered, loaded and used: it sends and gets
- * echo requests. Fails if a driver is not guarded, if no packet comes back, if anything that it does
- * is suspicious, or if it works only once; before and after the seal.
+ * echo requests. Fails if a driver is not guarded, if no packet comes back, if anything that it
+ * does is suspicious, or if it works only once; before and after the seal.
  */
 #define _GNU_SOURCE
 #include "command.h"

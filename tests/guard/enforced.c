@@ -163,9 +163,9 @@ static void patches(void)
 	logged(0, &at);
 	returns("keys", 20, 0, 0, "a jump label, switched while another CPU is inside");
 	is(logged(DUNE_GUARD_LOG_PATCH, &at), 0, "nothing of that is refused");
-	returns("patch", 0xcc, 0, SECRET, "INT3 at a patch site, written by the kernel");
+	returns("patch-site", 0xcc, 0, SECRET, "INT3 at a patch site, written by the kernel");
 	is(logged(DUNE_GUARD_LOG_PATCH, &at), 0, "a patch begins so");
-	returns("patch", 0x90, 0, SECRET, "another instruction there");
+	returns("patch-site", 0x90, 0, SECRET, "another instruction there");
 	ok(logged(DUNE_GUARD_LOG_PATCH, &at) > 0, "it is logged");
 	returns("patch-middle", 0xcc, 0, SECRET, "INT3 elsewhere");
 	ok(logged(DUNE_GUARD_LOG_PATCH, &at) > 0, "it is logged");
@@ -211,7 +211,7 @@ static void lies(int which, unsigned long value, int err, const char *what)
 
 static void all_lies(void)
 {
-	lies(OTHER_PAGE, 0, ENOEXEC, "a page with another byte");
+	lies(OTHER_PAGE, 0, ENOEXEC, "a page with other bytes");
 	lies(SAME_PAGE, 0, ENOEXEC, "a copy of a page, to which no address leads");
 	lies(SWAPPED_PAGES, 0, ENOEXEC, "two pages in another order");
 	lies(TWICE, 0, EINVAL, "a page in two places");
@@ -341,7 +341,7 @@ int main(void)
 	changed();
 	/* The kernel is believed in that, and in nothing else. */
 	lies(IS_LIVE, 0, 0, "init has run");
-	lies(OTHER_PAGE, 0, ENOEXEC, "a page with another byte");
+	lies(OTHER_PAGE, 0, ENOEXEC, "a page with other bytes");
 	lies(OTHER_NUMBER, 1, ENOEXEC, "another registered module");
 
 	is(guard_request(fd, DUNE_GUARD_SEAL), 0, "the seal");

@@ -205,7 +205,7 @@ static int enroll(const struct module *module)
 /* tests/guard/enforced.c has the same. */
 enum lie {
 	NO_LIE,
-	OTHER_PAGE,		/* a copy of a page of the text, with another byte */
+	OTHER_PAGE,		/* a copy of a page of the text, with other bytes */
 	SAME_PAGE,		/* a true copy of it, to which no address leads */
 	SWAPPED_PAGES,		/* two pages of the text */
 	TWICE,			/* one page of the text for two */
@@ -288,7 +288,7 @@ static int tell_lie(const struct module *module)
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
 	u8 *other = (void *)get_zeroed_page(GFP_KERNEL);
 	u64 number = 0, finding, frame;
-	int err = -ENOMEM;
+	int err = -ENOMEM, i;
 
 	if (!load || !other)
 		goto out;
@@ -299,7 +299,9 @@ static int tell_lie(const struct module *module)
 	frame = load->frames[0];
 	switch (lie) {
 	case OTHER_PAGE:
-		other[100] ^= 4;
+		/* So many that some of them are no address of another module. */
+		for (i = 100; i < 200; i++)
+			other[i] ^= 4;
 		fallthrough;
 	case SAME_PAGE:
 		load->frames[0] = virt_to_phys(other);
@@ -405,7 +407,7 @@ static u64 plain(u64 argument)
 
 u64 (*outside_target)(const u64 *from);
 
-/* The second instruction of a function, after the NOP that is for ftrace. */
+/* The instruction of a function after the NOP for ftrace, which has 5 bytes. */
 const void *outside_after_entry(const void *function)
 {
 	const u8 *code = function;
@@ -727,6 +729,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return exchange(frame_of((unsigned long)inside->other_page));
 	if (!strcmp(word, "patch"))
 		return patch(inside->read, a);
+	if (!strcmp(word, "patch-site"))
+		return patch(outside_after_entry(inside->read) - 5, a);
 	if (!strcmp(word, "patch-middle"))
 		return patch(outside_after_entry(inside->middle), a);
 	return ~0ULL;

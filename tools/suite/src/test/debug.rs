@@ -16,7 +16,7 @@ pub const SERIES: Series = Series::V6_1;
 /// Finds the kernel or builds it, and builds the module for it.
 pub fn prepare(context: &Context) -> Result<Kernel> {
     let kernel = Kernel::prepare_debug(&context.layout, &mut |message| println!("{message}"))?;
-    for directory in ["kernel", "tests/guard/attack", "tests/guard/inside"] {
+    for directory in ["kernel", "tests/guard/attack", "tests/guard/inside", "tests/guard/secret"] {
         build_modules(context, &kernel, directory)?;
     }
     Ok(kernel)
