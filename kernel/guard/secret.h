@@ -7,25 +7,26 @@
 #ifndef GUARD_SECRET_H
 #define GUARD_SECRET_H
 
+#define GUARD_SECRET_NO_CODE	16
+
 /**
  * struct guard_secret - the parts of a module of class S, each of whole pages
  * @name:	of the module
- * @text:	all code that has the secrets; it uses nothing but these parts
+ * @entry:	the only place where it is entered, in the first page of the text: of all code that
+ *		has the secrets, which uses nothing but these parts
+ * @text_end:	the last GUARD_SECRET_NO_CODE bytes of the text are none: there the kernel sees the
+ *		module while it is interrupted
  * @constants:	what it reads
  * @private:	what nobody else reads or writes; first @stacks of @stack_size bytes
  * @exchange:	what it shares with the kernel
- * @entry:	in @text: the only place where it is entered
- * @interrupted: in @text: where the kernel sees the module while it is interrupted
- * @gate:	not in @text: a RET, where the kernel continues after the module
+ * @gate:	not in the text: a RET, where the kernel continues after the module
  */
 struct guard_secret {
 	const char *name;
-	const void *text, *text_end;
+	const void *entry, *text_end;
 	const void *constants, *constants_end;
 	void *private, *private_end;
 	void *exchange, *exchange_end;
-	const void *entry;
-	const void *interrupted;
 	const void *gate;
 	unsigned int stacks;
 	unsigned int stack_size;

@@ -11,7 +11,6 @@
 
 static const struct guard_secret secret = {
 	.name = "guard-keys",
-	.text = keys_enter,
 	.text_end = keys_text_end,
 	.constants = keys_rodata,
 	.constants_end = keys_rodata_end,
@@ -20,7 +19,6 @@ static const struct guard_secret secret = {
 	.exchange = &keys_exchange,
 	.exchange_end = &keys_exchange + 1,
 	.entry = keys_enter,
-	.interrupted = keys_interrupted,
 	.gate = keys_return,
 	.stacks = KEYS_STACKS,
 	.stack_size = KEYS_STACK,

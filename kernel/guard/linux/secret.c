@@ -42,6 +42,12 @@ static u32 add_frames(u64 **words, const void *from, const void *end)
 	return (end - from) / PAGE_SIZE;
 }
 
+/* The compiler may have put padding before the entry. */
+static const void *text_of(const struct guard_secret *secret)
+{
+	return (const void *)((unsigned long)secret->entry & PAGE_MASK);
+}
+
 static u64 size_of(const void *from, const void *end)
 {
 	return (end - from) / PAGE_SIZE * sizeof(u64);
@@ -49,7 +55,7 @@ static u64 size_of(const void *from, const void *end)
 
 static bool fits(const struct guard_secret *secret)
 {
-	return size_of(secret->text, secret->text_end) +
+	return size_of(text_of(secret), secret->text_end) +
 	       size_of(secret->constants, secret->constants_end) +
 	       size_of(secret->private, secret->private_end) +
 	       size_of(secret->exchange, secret->exchange_end) +
@@ -58,11 +64,12 @@ static bool fits(const struct guard_secret *secret)
 
 static void fill(struct hv_registration *registration, const struct guard_secret *secret)
 {
+	const void *text = text_of(secret);
 	u64 *words = registration->words;
 
 	registration->class = CLASS_S;
-	registration->text = (unsigned long)secret->text;
-	registration->text_pages = add_frames(&words, secret->text, secret->text_end);
+	registration->text = (unsigned long)text;
+	registration->text_pages = add_frames(&words, text, secret->text_end);
 	registration->ranges[HV_RODATA] = (struct hv_range){
 		.address = (unsigned long)secret->constants,
 		.pages = add_frames(&words, secret->constants, secret->constants_end),
@@ -71,7 +78,7 @@ static void fill(struct hv_registration *registration, const struct guard_secret
 		.private = (unsigned long)secret->private,
 		.exchange = (unsigned long)secret->exchange,
 		.gate = (unsigned long)secret->gate,
-		.stub = secret->interrupted - secret->text,
+		.stub = secret->text_end - text - GUARD_SECRET_NO_CODE,
 		.stacks = secret->stacks,
 		.stack_pages = secret->stack_size / PAGE_SIZE,
 	};
@@ -81,7 +88,7 @@ static void fill(struct hv_registration *registration, const struct guard_secret
 	registration->init = HV_NOWHERE;
 	registration->exit = HV_NOWHERE;
 	registration->entry_count = 1;
-	*words = secret->entry - secret->text;
+	*words = secret->entry - text;
 }
 
 int guard_secrets_add(const struct guard_secret *secret)

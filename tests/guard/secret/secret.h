@@ -68,7 +68,7 @@ extern const u8 secret_refused[], secret_gate[];
 
 /* secret_inside.S */
 u64 secret_enter(u64 what, u64 argument);
-extern const u8 secret_text_end[], secret_interrupted[], secret_middle[];
+extern const u8 secret_text[], secret_text_end[], secret_middle[];
 extern const u8 secret_constants[], secret_constants_end[];
 extern u8 secret_private[], secret_private_end[];
 extern u64 secret_exchange[];

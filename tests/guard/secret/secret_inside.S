@@ -42,6 +42,8 @@ secret_constants_end:
 
 	.section .secret.text, "ax"
 	.balign	4096
+	.globl	secret_text
+secret_text:
 SYM_FUNC_START(secret_enter)
 	cmp	$SECRET_NOTHING, %edi
 	je	.Lnothing
@@ -240,10 +242,8 @@ secret_middle:
 	mov	secret_constants(%rip), %rax
 	RET
 
-	.globl	secret_interrupted
-secret_interrupted:
-	ud2
 SYM_FUNC_END(secret_enter)
+	.skip	16, 0xcc
 	.balign	4096, 0xcc
 	.globl	secret_text_end
 secret_text_end:

@@ -42,16 +42,18 @@ static bool is_secret(u64 value)
 	return ~value == complement;
 }
 
+/* Where the kernel sees the inside while it is interrupted. */
+#define STUB	((u64)secret_text_end - GUARD_SECRET_NO_CODE)
+
 static bool is_inside(u64 rip)
 {
-	return rip - (u64)secret_enter < secret_text_end - (const u8 *)secret_enter;
+	return rip - (u64)secret_text < secret_text_end - secret_text;
 }
 
 /* ---- being guarded ---- */
 
 static const struct guard_secret secret = {
 	.name = "dune-guard-secret",
-	.text = secret_enter,
 	.text_end = secret_text_end,
 	.constants = secret_constants,
 	.constants_end = secret_constants_end,
@@ -60,7 +62,6 @@ static const struct guard_secret secret = {
 	.exchange = secret_exchange,
 	.exchange_end = secret_exchange_end,
 	.entry = secret_enter,
-	.interrupted = secret_interrupted,
 	.gate = secret_gate,
 	.stacks = SECRET_STACKS,
 	.stack_size = SECRET_STACK,
@@ -200,7 +201,7 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	if (!regs || !is_inside(regs->ip))
 		return HRTIMER_RESTART;
 	clock.interrupted++;
-	clock.ip += regs->ip != (unsigned long)secret_interrupted && regs->ip != clock.own_ip;
+	clock.ip += regs->ip != STUB && regs->ip != clock.own_ip;
 	clock.sp += !current_call || regs->sp != current_call->sp - 8;
 	if (clock.tampers != TAMPER_FLAGS)
 		clock.flags += !!(regs->flags & ~(X86_EFLAGS_IF | X86_EFLAGS_FIXED |
@@ -245,7 +246,7 @@ static noinline u64 replay(void)
 	hrtimer_cancel(&clock.timer);
 	if (value != 1)
 		return value;
-	call.target = (u64)secret_interrupted;
+	call.target = STUB;
 	return make(&call);
 }
 
@@ -261,8 +262,8 @@ static u64 jump_everywhere(void)
 {
 	u64 at, count = 0;
 
-	for (at = (u64)secret_enter + 1; at < (u64)secret_text_end; at++)
-		count += jump(at) != REFUSED;
+	for (at = (u64)secret_text; at < (u64)secret_text_end; at++)
+		count += at != (u64)secret_enter && jump(at) != REFUSED;
 	return count;
 }
 
@@ -312,21 +313,22 @@ static u64 enter_twice(void)
 	return together - alone;
 }
 
-/* Changes bytes of the text by a mapping of our own, as the kernel does, and enters. */
-static u64 patch(u64 byte)
+/* Changes a byte of the text by a mapping of our own, as the kernel does, and enters. */
+static u64 patch(u64 value)
 {
 	struct page *page = vmalloc_to_page((void *)secret_enter);
-	u8 *alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL), was;
-	u64 value;
+	u8 *alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL), *byte, was;
+	u64 result;
 
 	if (!alias)
 		return ~0ULL;
-	was = *alias;
-	WRITE_ONCE(*alias, byte);
-	value = *(u8 *)secret_enter == byte ? enter(SECRET_CHECK, 0) : ~0ULL;
-	WRITE_ONCE(*alias, was);
+	byte = alias + offset_in_page((void *)secret_enter);
+	was = *byte;
+	WRITE_ONCE(*byte, value);
+	result = *(u8 *)secret_enter == value ? enter(SECRET_CHECK, 0) : ~0ULL;
+	WRITE_ONCE(*byte, was);
 	vunmap(alias);
-	return value;
+	return result;
 }
 
 /* The same with a constant. */
@@ -494,7 +496,7 @@ static u64 command(const char *word, u64 a, u64 b)
 	if (!strcmp(word, "jump-everywhere"))
 		return jump_everywhere();
 	if (!strcmp(word, "jump-stub"))
-		return jump((u64)secret_interrupted);
+		return jump(STUB);
 	if (!strcmp(word, "jump-private"))
 		return jump((u64)secret_private);
 	if (!strcmp(word, "forge"))

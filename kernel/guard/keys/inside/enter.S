@@ -86,8 +86,5 @@ SYM_INNER_LABEL(keys_leave, SYM_L_GLOBAL)
 .Lbusy:
 	mov	$-EBUSY, %rax
 	RET
-/* Where the kernel sees a guarded inside that it has interrupted. Nobody executes this. */
-SYM_INNER_LABEL(keys_interrupted, SYM_L_GLOBAL)
-	ud2
 SYM_FUNC_END(keys_enter)
 STACK_FRAME_NON_STANDARD keys_enter

@@ -126,8 +126,8 @@ extern struct keys_exchange keys_exchange;
  */
 long keys_enter(void);
 
-/* For a guard: the other ends of the sections, and where the kernel sees an interrupted inside. */
-extern const u8 keys_interrupted[], keys_text_end[], keys_rodata[], keys_rodata_end[];
+/* For a guard: the other ends of the sections. */
+extern const u8 keys_text_end[], keys_rodata[], keys_rodata_end[];
 extern u8 keys_stacks[], keys_private_end[];
 
 #endif /* !__ASSEMBLER__ */
