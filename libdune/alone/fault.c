@@ -75,7 +75,11 @@ static bool probe_silent(struct dune_thread *t, u64 address, u32 flags)
 		}
 	} while (!done);
 	drop_interrupt(t);
-	dune_alone_force_mask(old);
+	/*
+	 * While a signal is queued, all stay blocked (alone.h): @old is of the scratch, where the
+	 * program may have written another mask.
+	 */
+	dune_alone_force_mask(t->nsig ? ~0ULL : old);
 	if (unlikely(t->held_set))
 		send_held(t);
 	return made;

@@ -168,8 +168,9 @@ static long map_elf(int fd, struct elf *elf)
 	if (start < 0)
 		return start;
 	start = map_lowest(fd, lowest, start, extent.high - extent.low, flags);
-	if (start < 0)
-		return start;
+	/* Ring 0 clears the rest of a segment: a forged result must not be an address of its own. */
+	if ((u64)start > USER_END - (extent.high - extent.low))
+		return start < 0 ? start : -EFAULT;
 	elf->bias = start - extent.low;
 	err = lowest->p_filesz ? map_rest(lowest, elf->bias) : 0;
 	for (i = 0; i < elf->header.e_phnum && !err; i++)

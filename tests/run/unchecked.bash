@@ -63,6 +63,13 @@ status=$?
 grep -E '^(#|FOUND|dune-run:)' "$top/result" | head | sed 's/^\([^#]\)/# \1/'
 ok $((status || $(grep -cE '^(FOUND|dune-run:)' "$top/result"))) \
 	"another process overwrites the memory of one that executes a program"
+name="a request to the module is not made again as another call"
+if grep -qw svm /proc/cpuinfo; then
+	limited "$here/decoy/dune-run-unchecked" -- "$here/decoy/stale_again" >"$top/result" 2>&1
+	is "$?" 0 "$name"
+else
+	skip "Intel's page 0 is private memory" "$name"
+fi
 "$bin/overwrite" 10 "$here/decoy/dune-run-unchecked" >"$top/result" 2>&1
 grep '^#' "$top/result"
 is "$(grep -v '^#' "$top/result")" "in the stub" \

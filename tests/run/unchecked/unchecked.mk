@@ -8,7 +8,7 @@ unchecked_control := $(unchecked)/runtime.o $(unchecked)/control.o
 wrap_unchecked := -Wl,--wrap=check_syscall -Wl,--wrap=is_hidden -Wl,--wrap=dune_runtime_close
 
 all: $(addprefix $(OUT)/decoy/,dune-run-unchecked dune-run-unchecked-control pitfalls executed \
-	executed.address)
+	executed.address stale_again)
 
 $(unchecked)/%.o: unchecked/%.c unchecked/unchecked.h $(wildcard ../../run/*/*.h) \
 		../../libdune/common/layout.h
@@ -29,7 +29,7 @@ $(OUT)/decoy/pitfalls: $(wildcard unchecked/pitfalls/*.[ch]) unchecked/unchecked
 	@mkdir -p $(@D)
 	$(CC) $(decoy_flags) -Iunchecked -o $@ $(filter %.c,$^)
 
-$(OUT)/decoy/executed: unchecked/executed.c
+$(OUT)/decoy/executed $(OUT)/decoy/stale_again: $(OUT)/decoy/%: unchecked/%.c
 	@mkdir -p $(@D)
 	$(CC) $(decoy_flags) -static -o $@ $<
 

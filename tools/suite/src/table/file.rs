@@ -46,6 +46,7 @@ struct Row {
     cpu_features: Vec<String>,
     #[serde(default)]
     devices: Vec<ByName<&'static Device>>,
+    #[serde(default)]
     network_cards: Vec<String>,
     #[serde(default)]
     kernel_arguments: Vec<String>,
