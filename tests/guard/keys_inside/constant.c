@@ -23,7 +23,7 @@ static long ask(u32 op, long wanted)
 
 	r->op = op;
 	r->file = 1;
-	result = keys_work();
+	result = keys_work(0);
 	SHOW(&result, sizeof(result));
 	if (result != wanted)
 		fprintf(stderr, "request %u: %ld and not %ld\n", op, result, wanted);

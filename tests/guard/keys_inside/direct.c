@@ -5,5 +5,5 @@
 
 long keys_enter(void)
 {
-	return keys_work();
+	return keys_work(0);
 }
