@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "command.h"
+#include "guard.h"
 #include "klog.h"
 #include "modules.h"
 #include "tap.h"
@@ -41,6 +42,7 @@ static void says(const char *words, int status, int count, const char *text)
 int main(void)
 {
 	char directory[] = "/tmp/keys-XXXXXX", path[60];
+	int guard;
 	struct klog log;
 
 	begin(60);
@@ -96,6 +98,16 @@ int main(void)
 	says("KEYS decrypt disk crypted", 1, 1, "you have no such key");
 	says("KEYS forget seal; KEYS forget checker; KEYS list", 0, 1, "NOT guarded");
 	is(run("KEYS nonsense"), 2, "an unknown subcommand is an error of usage");
+
+	says("KEYS guard", 1, 1, "the guard is not launched: dunectl guard launch");
+	guard = guard_open();
+	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "the guard is launched");
+	says("KEYS generate disk && KEYS guard", 1, 1, "there are keys");
+	says("KEYS forget disk && KEYS guard", 0, 1, "guarded: the kernel cannot read these keys");
+	says("KEYS guard", 1, 1, "they are guarded already");
+	says("KEYS list", 0, 1, "guarded: the kernel cannot read these keys");
+	is(module_unload("guard_keys"), 0, "the module is unloaded");
+	is(guard_unload(guard), 0, "so is the guard");
 
 	snprintf(path, sizeof(path), "rm -r %s", directory);
 	is(run(path), 0, "the files are removed");

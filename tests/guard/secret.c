@@ -171,6 +171,10 @@ int main(void)
 	deaths();
 	returns("spin", MANY_ROUNDS, 4, REFUSED, "an interrupt never returns");
 	returns("search", 0, 0, 0, "secrets in all memory");
+	returns("port-4", 0x80000400, 0, 0, "a write of PCI's address");
+	returns("enter", SECRET_CHECK, 0, 1, "it is no reset: the module still has its secret");
+	returns("port-2", 0x400, 0, 0, "a write of two bytes, which is taken for a reset");
+	returns("enter", SECRET_CHECK, 0, REFUSED, "from then on the module is not entered");
 	is(module_unload("dune_guard_secret"), 0, "the module is unloaded");
 	err = module_insert("dune-guard-secret", "");
 	is(err, 0, "it is loaded again");

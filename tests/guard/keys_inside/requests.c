@@ -47,7 +47,7 @@ static void refused_keys(void)
 	is(ask(KEYS_GENERATE), -EINVAL, "kept is neither 0 nor 1");
 	begin_request();
 	is(ask(0), -EINVAL, "request 0");
-	is(ask(KEYS_FORGET_FILE + 1), -EINVAL, "a request that does not exist");
+	is(ask(KEYS_STATUS + 1), -EINVAL, "a request that does not exist");
 }
 
 static void refused_uses(void)

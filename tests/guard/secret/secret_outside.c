@@ -517,8 +517,13 @@ static u64 command(const char *word, u64 a, u64 b)
 		return plant(a);
 	if (!strcmp(word, "cost"))
 		return cost();
-	if (!strcmp(word, "reset")) {
-		outb(a, 0xcf9);
+	/* The port of a reset is the second byte. A write of four bytes is PCI's address. */
+	if (!strcmp(word, "port-4")) {
+		outl(a, 0xcf8);
+		return 0;
+	}
+	if (!strcmp(word, "port-2")) {
+		outw(a, 0xcf8);
 		return 0;
 	}
 	if (!strcmp(word, "panic")) {
