@@ -17,8 +17,9 @@
  * kernel's like any other, since the kernel could copy it, too. The first fetch elsewhere leads
  * back to K.
  *
- * register.c steps a registration; privilege/ has the privileges other than memory; nested.c has the
- * nested page tables, space.c M's page tables. They call no file of this list that is before them.
+ * register.c steps a registration; privilege/ has the privileges other than memory; nested.c has
+ * the nested page tables, space.c M's page tables. They call no file of this list that is before
+ * them.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H

@@ -19,7 +19,7 @@
  * them.
  */
 static const struct { u32 first, last; } bindable[] = {
-	{ 0x1a0, 0x1a0 },		/* MISC_ENABLE; AMD's processors lack it, and emulators do not */
+	{ 0x1a0, 0x1a0 },		/* MISC_ENABLE, which emulators have */
 	{ 0xc0010061, 0xc001006b },	/* P-states: limit, control, status, their definitions */
 	{ 0xc0010073, 0xc0010073 },	/* the ports by which C-states are entered */
 	{ 0xc0010290, 0xc001029b },	/* P-state and power, as measured */
