@@ -356,6 +356,8 @@ static void without(void)
 	run("k-out", DISARM, 1, 0);
 	gives("config", OTHER_EDU, 0x410, 0xd0000000, 0xd0000000, "it moves a BAR");
 	gives("config", OTHER_EDU, 0x410, other, other, "and back");
+	gives("config", EDU, 0x410, 0xd0000000, 0xd0000000, "it moves the other one");
+	gives("config", EDU, 0x410, run("bar", EDU, 0, 0), run("bar", EDU, 0, 0), "and back");
 }
 
 static void wrong_lists(void)
@@ -456,6 +458,7 @@ int main(void)
 	set(WITH, WITH_SHARED);
 	load(0);
 	diag("with a BAR of 32 MB: entry and return: %llu", run("cost-of", 0, 0, 0));
+	gives("l-read", SHARED, 0x1000, 0, ~0ULL, "the module's text without the privilege");
 	is_logged("k-call", CALL_COUNTER, 0, 0, -EPERM, DUNE_GUARD_LOG_CALL, "no service");
 	unload();
 	set(WITH, WITH_EDU);
