@@ -155,6 +155,7 @@ static void through_window(u64 bar)
 static void bars_stay(void)
 {
 	u64 bar = run("bar", EDU, 0, 0), other = run("bar", OTHER_EDU, 0, 0);
+	u64 nic = run("bar", NIC, 0, 0);
 	u64 window = run("config-read", OTHER_BRIDGE, 0x20, 0);
 	u64 buses = run("config-read", OTHER_BRIDGE, 0x18, 0);
 	u64 bus = run("config-read", BRIDGE, 0x18, 0) >> 8 & 0xff;
@@ -176,7 +177,10 @@ static void bars_stay(void)
 
 	is_logged("config", OTHER_EDU, 0x410, bar, other, DUNE_GUARD_LOG_PCI,
 		  "another device is laid over it");
-	gives("config", OTHER_EDU, 0x410, bar + 0x8000, other, "with bits that it ignores");
+	/* The network interface is in the 1 MB that this means. */
+	gives("config", OTHER_EDU, 0x410, (nic & ~0xfffffULL) | 0xf0000, other,
+	      "with bits that it ignores");
+	ok((nic & 0xfffff) < 0xd0000, "the interface is below these (%llx)", nic);
 	gives("config", OTHER_EDU, 0x410, run("bar", SHARED, 2, 0) + 0x1f00000, other,
 	      "over the end of the large one");
 	gives("config", OTHER_EDU, 0x410, 0xd0000000, 0xd0000000, "it is moved elsewhere");
@@ -189,6 +193,30 @@ static void bars_stay(void)
 	gives("config", OTHER_BRIDGE, 0x418, bus << 16 | bus << 8, buses, "another bridge's bus");
 	gives("m-read", EDU, 0, 0, EDU_ID, "the module still has its device");
 	gives("m-factorial", 5, 0, 0, 120, "which computes");
+}
+
+/*
+ * The device with 32 MB is not guarded. Its BAR full of ones, as when its size is asked for, begins
+ * 32 MB below 4 GB, and would have the guarded device in it.
+ */
+static void large_device(void)
+{
+	u64 low = run("config-read", SHARED, 0x18, 0), high = run("config-read", SHARED, 0x1c, 0);
+	u64 command = run("config-read", SHARED, 4, 0) & 0xffff;
+
+	ok(low < 0xfe000000 && !high && run("bar", EDU, 0, 0) >= 0xfe000000 && command & 2,
+	   "the devices are where the test needs them (%llx, %llx)", high, low);
+	is_logged("config", SHARED, 0x418, ONES, low, DUNE_GUARD_LOG_PCI,
+		  "a large device is laid over it");
+	run("config", SHARED, 0x204, command & ~3ULL);
+	gives("config", SHARED, 0x418, ONES, 0xfe000000 | (low & 0xf),
+	      "its size is asked for while it decodes nothing");
+	run("config", SHARED, 0x204, command);
+	ok(!(run("config-read", SHARED, 4, 0) & 2), "it does not decode then");
+	gives("m-read", EDU, 0, 0, EDU_ID, "the module still has its device");
+	gives("config", SHARED, 0x418, low, low, "its BAR is restored");
+	run("config", SHARED, 0x204, command);
+	ok(run("config-read", SHARED, 4, 0) & 2, "and it decodes");
 }
 
 /* The offset of a capability. */
@@ -328,6 +356,8 @@ static void without(void)
 	run("k-out", DISARM, 1, 0);
 	gives("config", OTHER_EDU, 0x410, 0xd0000000, 0xd0000000, "it moves a BAR");
 	gives("config", OTHER_EDU, 0x410, other, other, "and back");
+	gives("config", EDU, 0x410, 0xd0000000, 0xd0000000, "it moves the other one");
+	gives("config", EDU, 0x410, run("bar", EDU, 0, 0), run("bar", EDU, 0, 0), "and back");
 }
 
 static void wrong_lists(void)
@@ -428,7 +458,12 @@ int main(void)
 	set(WITH, WITH_SHARED);
 	load(0);
 	diag("with a BAR of 32 MB: entry and return: %llu", run("cost-of", 0, 0, 0));
+	gives("l-read", SHARED, 0x1000, 0, ~0ULL, "the module's text without the privilege");
 	is_logged("k-call", CALL_COUNTER, 0, 0, -EPERM, DUNE_GUARD_LOG_CALL, "no service");
+	unload();
+	set(WITH, WITH_EDU);
+	load(0);
+	large_device();
 	unload();
 	set(WITH, WITH_ALL);
 	wrong_lists();

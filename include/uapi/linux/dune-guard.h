@@ -32,7 +32,7 @@
 #define DUNE_GUARD_EXIT_MEMORY		5	/* an access to memory that is not the kernel's */
 #define DUNE_GUARD_EXIT_STEP		6	/* the end of a write that was dropped */
 #define DUNE_GUARD_EXIT_INIT		7
-#define DUNE_GUARD_EXIT_PORT		8	/* of sleep or reset, once sealed; a module's; PCI's */
+#define DUNE_GUARD_EXIT_PORT		8	/* sleep, reset, a module's, PCI's */
 #define DUNE_GUARD_EXITS		9
 
 /**
@@ -68,8 +68,7 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_MSR_READ		0	/* refused; the MSR */
 #define DUNE_GUARD_LOG_MSR_WRITE	1	/* refused; the MSR */
 #define DUNE_GUARD_LOG_SVM		2	/* refused; the exit code of the instruction */
-/* to the guard's memory, or a module's memory or device; the address */
-#define DUNE_GUARD_LOG_WRITE		3
+#define DUNE_GUARD_LOG_WRITE		3	/* to what is hidden; the address */
 /* neither memory nor a device, or a page table in the guard's memory; the address */
 #define DUNE_GUARD_LOG_NO_MEMORY	4
 #define DUNE_GUARD_LOG_CALL		5	/* a VMMCALL was refused; its number */
@@ -77,7 +76,7 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_PORT		7	/* no sleep, or a module's; the port */
 #define DUNE_GUARD_LOG_ENTER		8	/* a guarded module, not at an entry point; RIP */
 #define DUNE_GUARD_LOG_EXIT		9	/* out of it, not by a call or return; RIP */
-#define DUNE_GUARD_LOG_PCI		10	/* to configuration space; the address in port CF8h */
+#define DUNE_GUARD_LOG_PCI		10	/* configuration space; port CF8h */
 #define DUNE_GUARD_LOG_CONTENT		11	/* not the registered module; a linear address */
 #define DUNE_GUARD_LOG_PATCH		12	/* it has no effect inside; the address */
 

@@ -273,7 +273,8 @@ static void find_ecam(struct hv_config *config)
 		if (entry->pci_segment)
 			continue;
 		config->ecam = entry->address + ((u64)entry->start_bus_number << 20);
-		config->ecam_size = (u64)(entry->end_bus_number - entry->start_bus_number + 1) << 20;
+		config->ecam_size = (u64)(entry->end_bus_number - entry->start_bus_number + 1) <<
+				    20;
 	}
 	acpi_put_table(mcfg);
 }

@@ -88,7 +88,7 @@ u64 enter_counter(void)
 #define EDU_TO_MEMORY	2
 #define EDU_BUFFER	0x40000
 
-#define TRIES		500
+#define TRIES		250
 
 u64 enter_factorial(void __iomem *edu, u64 number)
 {
@@ -96,7 +96,7 @@ u64 enter_factorial(void __iomem *edu, u64 number)
 
 	writel(number, edu + EDU_FACTORIAL);
 	while (readl(edu + EDU_STATUS) & EDU_BUSY && tries--)
-		msleep(10);
+		msleep(20);
 	return readl(edu + EDU_FACTORIAL);
 }
 
@@ -109,7 +109,7 @@ static bool transfer(void __iomem *edu, u64 from, u64 to, u64 size, u64 command)
 	writel(size, edu + EDU_COUNT);
 	writel(command | EDU_START, edu + EDU_COMMAND);
 	while (readl(edu + EDU_COMMAND) & EDU_START && tries--)
-		msleep(10);
+		msleep(20);
 	return tries > 0;
 }
 

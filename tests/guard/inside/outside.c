@@ -704,7 +704,7 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 	if (!strcmp(word, "after-entry"))
 		return outside_jump(outside_after_entry(inside->read), private);
 	if (!strcmp(word, "fault-after-entry"))
-		return outside_jump(outside_after_entry(inside->fix_up), (void *)0xffffffffff000000);
+		return outside_jump(outside_after_entry(inside->fix_up), (void *)-0x1000000L);
 	if (!strcmp(word, "return-into"))
 		return outside_return_into(inside->middle, private);
 	if (!strcmp(word, "call-from"))

@@ -225,7 +225,7 @@ impl List<'_> {
 
     /// Whole pages are hidden from the kernel, so no other device may be in a page of the BAR.
     fn check_page(&self, device: &Path, bar: &Resource) -> Result<()> {
-        if bar.first % PAGE != 0 {
+        if bar.first & (PAGE - 1) != 0 {
             return Err(format!("the BAR at {:#x} does not begin at a page", bar.first));
         }
         let end = (bar.last | (PAGE - 1)) + 1;

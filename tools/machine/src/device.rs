@@ -98,6 +98,9 @@ mod tests {
     fn devices_are_found_by_name() {
         assert_eq!("edu".parse::<&Device>().unwrap().arguments, ["-device", "edu"]);
         let error = "floppy".parse::<&Device>().unwrap_err().to_string();
-        assert_eq!(error, "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700, q35");
+        assert_eq!(
+            error,
+            "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700, q35"
+        );
     }
 }

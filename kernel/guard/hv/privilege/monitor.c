@@ -28,7 +28,7 @@ static bool has_rdrand;
 /* Of each registration; a later module with the same number continues where one has ended. */
 static u64 counters[HV_REGISTRATIONS];
 
-static u64 rdrand(void)
+static u64 processors_random(void)
 {
 	u64 value = 0;
 	u32 i;
@@ -62,7 +62,7 @@ static void draw(u8 number[SHA256_SIZE])
 	for (i = 0; i < SHA256_SIZE; i++)
 		mixed.pool[i] = pool[i];
 	for (i = 0; i < 4; i++)
-		mixed.fresh[i] = rdrand();
+		mixed.fresh[i] = processors_random();
 	mixed.fresh[4] = low | (u64)high << 32;
 	hash((u8 *)&mixed, sizeof(mixed), mixed.pool);
 	mixed.fresh[0] = 0;

@@ -18,8 +18,8 @@
  * no other number, they say nothing about physical memory or about SVM, and Linux runs without
  * them.
  */
-static const struct { u32 first, last; } bindable[] = {
-	{ 0x1a0, 0x1a0 },		/* MISC_ENABLE; AMD's processors lack it, and emulators do not */
+static const struct bindable { u32 first, last; } bindable[] = {
+	{ 0x1a0, 0x1a0 },		/* MISC_ENABLE, which emulators have */
 	{ 0xc0010061, 0xc001006b },	/* P-states: limit, control, status, their definitions */
 	{ 0xc0010073, 0xc0010073 },	/* the ports by which C-states are entered */
 	{ 0xc0010290, 0xc001029b },	/* P-state and power, as measured */
@@ -30,7 +30,7 @@ static bool is_bindable(const struct hv_privilege *one)
 {
 	u32 i;
 
-	for (i = 0; i < sizeof(bindable) / sizeof(bindable[0]); i++)
+	for (i = 0; i < sizeof(bindable) / sizeof(struct bindable); i++)
 		if (one->first >= bindable[i].first &&
 		    one->first + one->size - 1 <= bindable[i].last)
 			return true;

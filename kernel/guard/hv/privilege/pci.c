@@ -42,6 +42,7 @@
 #define REG_BASE_HIGH	0x28
 #define REG_LIMIT_HIGH	0x2c
 #define REG_BRIDGE_ROM	0x38
+#define ROM_ENABLED	BIT(0)
 /* Of QEMU's q35, function 0: where ECAM is. */
 #define REG_ECAM	0x60
 #define VENDOR_INTEL	0x8086
@@ -124,12 +125,17 @@ static u32 first_register(u32 function, u32 reg)
 	return reg;
 }
 
-/* How many addresses a BAR has: the bits that stay 0 (PCI 6.2.5.1). All else is as before. */
+/*
+ * How many addresses a BAR has: the bits that stay 0 (PCI 6.2.5.1). All else is as before, and the
+ * function claims nothing meanwhile.
+ */
 static u64 size_of(u32 function, u32 reg, u32 flags, bool is_64)
 {
 	u32 low = read(function, reg), high = is_64 ? read(function, reg + 4) : 0;
+	u32 command = read(function, REG_COMMAND) & 0xffff;
 	u64 mask = ~0ULL << 32;
 
+	write(function, REG_COMMAND, command & ~DECODES);
 	write(function, reg, ~0u);
 	mask |= read(function, reg) & ~flags;
 	write(function, reg, low);
@@ -138,6 +144,7 @@ static u64 size_of(u32 function, u32 reg, u32 flags, bool is_64)
 		mask &= (u64)read(function, reg + 4) << 32 | ~0u;
 		write(function, reg + 4, high);
 	}
+	write(function, REG_COMMAND, command);
 	return mask << 32 ? ~mask + 1 : is_64 && mask ? ~mask + 1 : 0;
 }
 
@@ -150,7 +157,7 @@ static bool bar_claims(u32 function, u32 reg, u32 value)
 	u32 flags = is_rom ? 0x7ff : is_io ? 3 : 0xf;
 	u64 size, at;
 
-	if (value == ~0u || value == read(function, reg))
+	if (is_rom && !(value & ROM_ENABLED))
 		return false;
 	size = size_of(function, first, flags, is_64);
 	at = (reg == first ? value : low) & ~flags;
@@ -193,25 +200,40 @@ static bool bridge_claims(u32 function, u32 reg, u32 value)
 			    (words[REG_IO / 4] & 0xf000) | 0xfff);
 }
 
-/* Whether the kernel may write this to a function that is not locked. */
+/* The same for all BARs, as they are. */
+static bool all_claim(u32 function, bool is_bridge)
+{
+	u32 reg, rom = is_bridge ? REG_BRIDGE_ROM : REG_ROM;
+
+	for (reg = REG_BARS; reg < (is_bridge ? REG_BUSES : REG_BARS_END); reg += 4)
+		if (bar_claims(function, reg, read(function, reg)))
+			return true;
+	return bar_claims(function, rom, read(function, rom));
+}
+
+/*
+ * Whether a function that is not locked would claim a guarded address. A function that decodes
+ * nothing may have any BARs, as while the kernel asks for their sizes; then they count when it
+ * decodes again.
+ */
 static bool claims(u32 function, u32 reg, u32 value)
 {
 	u32 type = read(function, REG_HEADER) >> 16 & 0x7f;
+	u32 command = read(function, REG_COMMAND);
 
 	if (!function && (reg & ~4u) == REG_ECAM && hv_config.ecam_size)
 		return (read(function, REG_ID) & 0xffff) == VENDOR_INTEL;
+	if (reg == REG_COMMAND)
+		return value & ~command & DECODES && type < 2 && all_claim(function, type);
 	if (reg < REG_BARS || reg >= REG_LINE)
 		return false;
-	switch (type) {
-	case 0:
-		return (reg < REG_BARS_END || reg == REG_ROM) && bar_claims(function, reg, value);
-	case 1:
-		return reg < REG_BUSES || reg == REG_BRIDGE_ROM ?
-			bar_claims(function, reg, value) : bridge_claims(function, reg, value);
-	default:
-		/* CardBus: nobody has one. */
+	/* CardBus: nobody has one. */
+	if (type > 1)
 		return true;
-	}
+	if (type && reg >= REG_BUSES && reg != REG_BRIDGE_ROM)
+		return bridge_claims(function, reg, value);
+	return (reg < REG_BARS_END || reg == REG_ROM || reg == REG_BRIDGE_ROM) &&
+	       command & DECODES && bar_claims(function, reg, value);
 }
 
 /* ---- locked functions ---- */

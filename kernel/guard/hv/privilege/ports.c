@@ -72,7 +72,7 @@ static bool is_guards(u32 first, u32 count)
 	};
 	u32 i;
 
-	for (i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
+	for (i = 0; i < sizeof(ports) / sizeof(u32); i++)
 		if (ports[i] - first < count)
 			return true;
 	return first < PCI_END && PCI_ADDRESS < first + count;
