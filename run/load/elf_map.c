@@ -168,7 +168,7 @@ static long map_elf(int fd, struct elf *elf)
 	if (start < 0)
 		return start;
 	start = map_lowest(fd, lowest, start, extent.high - extent.low, flags);
-	/* Ring 0 clears the rest of a segment: a forged result must not be an address of its own. */
+	/* Ring 0 clears the rest of a segment: a forged result must be no address of its own. */
 	if ((u64)start > USER_END - (extent.high - extent.low))
 		return start < 0 ? start : -EFAULT;
 	elf->bias = start - extent.low;

@@ -179,7 +179,7 @@ static long allocate_words(u64 words)
 		return dune_kernel_at(room);
 	at = SYS6(__NR_mmap, 0, PAGE_UP(bytes), PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	/* Ring 0 writes there: a forged result must not be an address of its own. */
+	/* Ring 0 writes there: a forged result must be no address of its own. */
 	if ((u64)at > USER_END - PAGE_UP(bytes))
 		return at < 0 ? at : -EFAULT;
 	mapping = at;

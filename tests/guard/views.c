@@ -44,7 +44,7 @@ static void sleeps(int fd)
 	unsigned long long before = guard_status(fd).exits[DUNE_GUARD_EXIT_PORT];
 
 	returns("port", sleep_port(), 0x24, 0, "it writes to the register of sleep");
-	is(guard_status(fd).exits[DUNE_GUARD_EXIT_PORT], before + 1, "and the guard has dropped it");
+	is(guard_status(fd).exits[DUNE_GUARD_EXIT_PORT], before + 1, "and the guard drops it");
 }
 
 static void calls(void)

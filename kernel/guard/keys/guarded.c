@@ -30,7 +30,7 @@ static int number = -1;
 /* dune-guard.ko stays loaded while the inside is guarded. */
 long keys_guarded_begin(void)
 {
-	typeof(&guard_secret_arm) arm = symbol_get(guard_secret_arm);
+	typeof(guard_secret_arm) *arm = symbol_get(guard_secret_arm);
 	int ret;
 
 	if (!arm)
@@ -46,7 +46,7 @@ long keys_guarded_begin(void)
 
 void keys_guarded_end(void)
 {
-	typeof(&guard_secret_disarm) disarm;
+	typeof(guard_secret_disarm) *disarm;
 
 	if (number < 0)
 		return;

@@ -69,7 +69,7 @@ static const struct guard_secret secret = {
 
 static u64 arm(void)
 {
-	typeof(&guard_secret_arm) function = symbol_get(guard_secret_arm);
+	typeof(guard_secret_arm) *function = symbol_get(guard_secret_arm);
 
 	if (!function)
 		return -ENOENT;
@@ -82,7 +82,7 @@ static u64 arm(void)
 
 static u64 disarm(void)
 {
-	typeof(&guard_secret_disarm) function;
+	typeof(guard_secret_disarm) *function;
 	int err;
 
 	if (number < 0)
