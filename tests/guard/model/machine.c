@@ -543,7 +543,7 @@ static void check_home(struct handler *h, u64 entry)
 		violate(h->w, "home", "the kernel does not continue at the gate");
 	if (!h->gives_back)
 		violate(h->w, "home", "the kernel does not find its own registers again");
-	if (h->fails != (h->crossing != BORDER_OUT_RET))
+	if (h->fails ? h->crossing == BORDER_OUT_RET : h->crossing != BORDER_OUT_RET)
 		violate(h->w, "home", "the result of an activation that died is no error");
 	if (h->crossing == BORDER_REFUSED && !h->clears_stack)
 		violate(h->w, "own", "the stack of an activation that died is not cleared");
