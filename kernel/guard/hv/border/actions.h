@@ -55,8 +55,8 @@ struct border_action {
 	u32 argument;
 };
 
-/* The longest list has 10 actions; the exploration verifies that there is room. */
-#define BORDER_ACTIONS	12
+/* The longest list has 13 actions; the exploration verifies that there is room. */
+#define BORDER_ACTIONS	14
 
 struct border_actions {
 	u32 count;
