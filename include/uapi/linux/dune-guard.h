@@ -114,6 +114,30 @@ struct dune_guard_entry {
 
 #define DUNE_GUARD_NAME		64
 
+/* The most entries of a list of privileges. */
+#define DUNE_GUARD_PRIVILEGES	32
+
+/* dune_guard_privilege.kind, and what @first and @size are */
+#define DUNE_GUARD_BRIDGE	1	/* a bridge above a device of the list; 0 */
+#define DUNE_GUARD_MMIO		2	/* a memory BAR of a device; physical addresses */
+#define DUNE_GUARD_PORTS	3	/* ports, perhaps an I/O BAR of a device */
+#define DUNE_GUARD_MSR		4	/* model-specific registers */
+#define DUNE_GUARD_MONITOR	5	/* the guard's services; 0 */
+
+/**
+ * struct dune_guard_privilege - what a module gets, and nobody else (docs/guard-privileges.md)
+ * @kind:	DUNE_GUARD_BRIDGE, ...
+ * @function:	bus, device and function of PCI, as in its addresses; ~0 without one
+ * @first:	by the kind
+ * @size:	how many from there on
+ */
+struct dune_guard_privilege {
+	__u32 kind;
+	__u32 function;
+	__u64 first;
+	__u64 size;
+};
+
 /**
  * struct dune_guard_registration - DUNE_GUARD_REGISTER, _UNREGISTER and _GET_REGISTRATION: a module
  * that is known by its content
@@ -128,6 +152,9 @@ struct dune_guard_entry {
  *			docs/guard-modules.md
  * @offset:		and the offset in it
  * @entries:		and the number of entry points
+ * @privileges:		_REGISTER, input: the address of a list, or 0
+ * @privilege_count:	_REGISTER, input: how many struct dune_guard_privilege it has;
+ *			_GET_REGISTRATION returns it
  * @reserved:		0
  * @name:		_UNREGISTER, input: the module; the other two return it
  * @text:		as dune_guard_answer.text, but not of _GET_REGISTRATION
@@ -142,7 +169,9 @@ struct dune_guard_registration {
 	__u32 region;
 	__u32 offset;
 	__u32 entries;
-	__u64 reserved;
+	__u64 privileges;
+	__u32 privilege_count;
+	__u32 reserved;
 	char name[DUNE_GUARD_NAME];
 	char text[200];
 };

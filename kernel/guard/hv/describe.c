@@ -48,6 +48,20 @@ static void drop(struct hv_known *known)
 	*known = (struct hv_known){};
 }
 
+/* The kernel is trusted here: what it may not have is verified when the module is loaded. */
+static bool take_privileges(struct hv_known *known, const struct hv_description *from)
+{
+	u64 count = from->privilege_count, at = from->privileges;
+	const struct hv_privilege *list = hv_guest_memory(at);
+
+	if (count > HV_PRIVILEGES || (count && !is_readable(at)))
+		return false;
+	known->privilege_count = count;
+	while (count--)
+		known->privileges[count] = list[count];
+	return true;
+}
+
 static s64 take_description(struct hv_known *known, const struct hv_description *from)
 {
 	u64 size = from->size;
@@ -70,6 +84,8 @@ static s64 take_description(struct hv_known *known, const struct hv_description 
 		return -EINVAL;
 	if (known->content.header->class != CLASS_D)
 		return -EOPNOTSUPP;
+	if (!take_privileges(known, from))
+		return -EINVAL;
 	/* Now, so that the comparison needs no memory. */
 	known->symbol_pages = pages_of(known->content.header->symbols * sizeof(*known->symbols));
 	known->symbols = known->symbol_pages ? hv_pool_take(known->symbol_pages) : NULL;
@@ -342,6 +358,7 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 	sizes.entry_count = header->entries;
 	sizes.bug_count = header->bugs;
 	sizes.fixup_count = header->fixups;
+	sizes.privilege_count = known->privilege_count;
 	sizes.init = init ? address_of(known, &init->at) - sizes.text : HV_NOWHERE;
 	sizes.exit = exit ? address_of(known, &exit->at) - sizes.text : HV_NOWHERE;
 	if (!hv_take_copy(guarded, &sizes))
@@ -349,6 +366,8 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 	hv_dissect(guarded);
 	fill_frames(guarded, known, load);
 	fill_tables(guarded, known);
+	for (i = 0; i < known->privilege_count; i++)
+		guarded->privileges[i] = known->privileges[i];
 	guarded->known = known;
 	return 0;
 }

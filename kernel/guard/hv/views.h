@@ -158,11 +158,14 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
 /**
  * struct hv_description - a description (content.h) in the memory of the guest
  * @size:	in bytes
+ * @privileges:	physical address of a page with @privilege_count struct hv_privilege, or 0
  * @frames:	physical addresses of its pages
  */
 struct hv_description {
 	u64 size;
-	u64 frames[511];
+	u64 privileges;
+	u64 privilege_count;
+	u64 frames[509];
 };
 
 /* The regions of which Linux names the pages: the first ones. */
@@ -187,6 +190,7 @@ struct hv_load {
 };
 
 static_assert(sizeof(struct hv_description) == CONTENT_PAGE);
+static_assert(CONTENT_MAX_SIZE / CONTENT_PAGE <= 509);
 static_assert(sizeof(struct hv_load) == CONTENT_PAGE);
 
 /**
@@ -194,6 +198,7 @@ static_assert(sizeof(struct hv_load) == CONTENT_PAGE);
  * @content:	its parts
  * @blob:	the guard's copy; NULL: there is none
  * @symbols:	for content_check()
+ * @privileges:	what the module gets when it is loaded
  * @memory:	where the module is, while it is loaded; @pages are its golden frames
  */
 struct hv_known {
@@ -202,6 +207,8 @@ struct hv_known {
 	u32 blob_pages;
 	u32 symbol_pages;
 	struct content_symbol *symbols;
+	struct hv_privilege privileges[HV_PRIVILEGES];
+	u32 privilege_count;
 	struct content_memory memory[CONTENT_REGIONS];
 };
 

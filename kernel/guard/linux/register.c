@@ -43,6 +43,7 @@ struct registration {
 	unsigned int number;
 	u32 size;
 	u32 entries;
+	u32 privileges;
 	u32 state;
 	bool has_init;
 	int error;
@@ -59,6 +60,9 @@ static DECLARE_BITMAP(numbers, HV_REGISTRATIONS);
 
 /* The interface has the description's numbers. */
 static_assert(DUNE_GUARD_NAME == CONTENT_NAME);
+static_assert(DUNE_GUARD_PRIVILEGES == HV_PRIVILEGES);
+static_assert(DUNE_GUARD_MONITOR == HV_PRIVILEGE_MONITOR);
+static_assert(sizeof(struct dune_guard_privilege) == sizeof(struct hv_privilege));
 static_assert(DUNE_GUARD_CONTENT_PLACE == (int)CONTENT_PLACE);
 
 static struct registration *find(const char *name)
@@ -204,9 +208,27 @@ static struct module *get_module(const char *name)
 
 /* ---- requests ---- */
 
-/* Hands the description over. The resident part verifies it; here its names are of interest. */
+/*
+ * Hands the description over, with the first number that no other module has: modules of class S
+ * have numbers, too.
+ */
+static int hand_over(struct registration *one, const void *description,
+		     const struct hv_privilege *privileges)
+{
+	int err = -ENOSPC;
+
+	for_each_clear_bit(one->number, numbers, HV_REGISTRATIONS) {
+		err = guard_views_describe(one->number, description, one->size, privileges,
+					   one->privileges);
+		if (err != -EBUSY)
+			return err;
+	}
+	return -ENOSPC;
+}
+
+/* The resident part verifies the description; here its names are of interest. */
 static int describe(struct registration *one, const struct content_header *header,
-		    struct dune_guard_answer *answer)
+		    const struct hv_privilege *privileges, struct dune_guard_answer *answer)
 {
 	int err;
 
@@ -221,16 +243,15 @@ static int describe(struct registration *one, const struct content_header *heade
 		return guard_refuse(answer, -EEXIST,
 				    "%s is registered already: unregister it first",
 				    header->name);
-	one->number = find_first_zero_bit(numbers, HV_REGISTRATIONS);
-	if (one->number == HV_REGISTRATIONS)
-		return guard_refuse(answer, -ENOSPC, "there are %u registrations already",
-				    HV_REGISTRATIONS);
-	err = guard_views_describe(one->number, header, one->size);
+	err = hand_over(one, header, privileges);
 	switch (err) {
 	case 0:
 		strscpy(one->name, header->name, sizeof(one->name));
 		one->entries = header->entries;
 		return 0;
+	case -ENOSPC:
+		return guard_refuse(answer, err, "there are %u guarded modules already",
+				    HV_REGISTRATIONS);
 	case -ENOMEM:
 		return guard_refuse(answer, err, "the guard has no memory left for %s (%u KB)",
 				    header->name, one->size >> 10);
@@ -263,27 +284,36 @@ static int add(struct registration *one)
 static int register_module(struct dune_guard_registration *request,
 			   struct dune_guard_answer *answer)
 {
+	struct hv_privilege *privileges;
 	struct registration *one;
 	void *description;
 	int err = -ENOMEM;
 
 	if (request->size > CONTENT_MAX_SIZE || request->size < sizeof(struct content_header))
 		return guard_refuse(answer, -EINVAL, "the description is damaged");
+	if (request->privilege_count > HV_PRIVILEGES)
+		return guard_refuse(answer, -EINVAL, "a module can have %u privileges",
+				    HV_PRIVILEGES);
 	one = kzalloc(sizeof(*one), GFP_KERNEL);
 	description = vmalloc(request->size);
-	if (!one || !description)
+	privileges = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!one || !description || !privileges)
 		goto out;
 	one->size = request->size;
+	one->privileges = request->privilege_count;
 	err = -EFAULT;
-	if (copy_from_user(description, u64_to_user_ptr(request->description), one->size))
+	if (copy_from_user(description, u64_to_user_ptr(request->description), one->size) ||
+	    copy_from_user(privileges, u64_to_user_ptr(request->privileges),
+			   one->privileges * sizeof(*privileges)))
 		goto out;
-	err = describe(one, description, answer);
+	err = describe(one, description, privileges, answer);
 	if (err)
 		goto out;
 	strscpy(request->name, one->name, sizeof(request->name));
 	add(one);
 	one = NULL;
 out:
+	free_page((unsigned long)privileges);
 	vfree(description);
 	kfree(one);
 	return err;
@@ -334,6 +364,7 @@ static int show(struct dune_guard_registration *request)
 		request->region = one->finding.region;
 		request->offset = one->finding.offset;
 		request->entries = one->entries;
+		request->privilege_count = one->privileges;
 		return 0;
 	}
 	return -ENOENT;

@@ -91,7 +91,8 @@ int guard_views_disarm(unsigned int number)
 	return change_while_stopped(HV_CALL_THAW, number, 0);
 }
 
-int guard_views_describe(unsigned int number, const void *description, unsigned int size)
+int guard_views_describe(unsigned int number, const void *description, unsigned int size,
+			 const struct hv_privilege *privileges, unsigned int count)
 {
 	struct hv_description *list = (void *)get_zeroed_page(GFP_KERNEL);
 	unsigned int i;
@@ -101,6 +102,8 @@ int guard_views_describe(unsigned int number, const void *description, unsigned 
 	if (!list)
 		return -ENOMEM;
 	list->size = size;
+	list->privileges = count ? virt_to_phys((void *)privileges) : 0;
+	list->privilege_count = count;
 	for (i = 0; i < DIV_ROUND_UP(size, PAGE_SIZE) && i < ARRAY_SIZE(list->frames); i++)
 		list->frames[i] = page_to_phys(vmalloc_to_page(description + i * PAGE_SIZE));
 	err = call(HV_CALL_DESCRIBE, &b, virt_to_phys(list));

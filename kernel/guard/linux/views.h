@@ -17,7 +17,8 @@ int guard_views_arm(unsigned int number, const struct hv_registration *registrat
 int guard_views_disarm(unsigned int number);
 
 /* Hands a description over, in memory of vmalloc()'s. -ENOMEM: the guard has not enough. */
-int guard_views_describe(unsigned int number, const void *description, unsigned int size);
+int guard_views_describe(unsigned int number, const void *description, unsigned int size,
+			 const struct hv_privilege *privileges, unsigned int count);
 int guard_views_undescribe(unsigned int number);
 struct module;
 

@@ -18,6 +18,7 @@ use std::path::Path;
 
 use dune_machine::{Error, Result};
 
+use crate::privileges::Privilege;
 use crate::cli::{Bind, Describe, Encode};
 use crate::exit::{restore_sigpipe, End};
 
@@ -68,14 +69,20 @@ pub fn bind(options: &Bind) -> Result<End> {
     })
 }
 
+/// A description in the guard's form, and the privileges that its binding gives to the module.
+pub struct Bound {
+    pub description: Vec<u8>,
+    pub privileges: Vec<Privilege>,
+}
+
 /// What the guard reads of a description that its binding allows; the inner error is the reason why
 /// it does not.
-pub fn bound(path: &Path) -> Result<(String, std::result::Result<Vec<u8>, String>)> {
+pub fn bound(path: &Path) -> Result<(String, std::result::Result<Bound, String>)> {
     let (text, metadata) = read_description(path)?;
     let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
     let bound = binding::path(&metadata.name)
         .and_then(|binding| binding::check(&binding, &metadata, text.as_bytes()));
-    Ok((metadata.name, bound.map(|()| bytes)))
+    Ok((metadata.name, bound.map(|privileges| Bound { description: bytes, privileges })))
 }
 
 /// dunectl guard encode

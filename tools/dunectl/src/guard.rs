@@ -113,7 +113,9 @@ struct Registration {
     region: u32,
     offset: u32,
     entries: u32,
-    reserved: u64,
+    privileges: u64,
+    privilege_count: u32,
+    reserved: u32,
     name: [u8; 64],
     text: [u8; 200],
 }
@@ -130,6 +132,8 @@ impl Default for Registration {
             region: 0,
             offset: 0,
             entries: 0,
+            privileges: 0,
+            privilege_count: 0,
             reserved: 0,
             name: [0; 64],
             text: [0; 200],
@@ -270,11 +274,16 @@ fn check(device: &File, options: &Json) -> Result<End> {
 
 fn register(device: &File, path: &Path) -> Result<End> {
     let (name, bound) = content::bound(path)?;
-    let registered = bound.and_then(|mut bytes| {
+    let registered = bound.and_then(|bound| {
+        let list = privileges::resolve(&bound.privileges, Path::new("/sys"))?;
+        let bytes = privileges::to_bytes(&list);
+        let size = bound.description.len();
         // The kernel wants 4 bytes' alignment, which every allocation of this size has.
         let mut request = Registration {
-            description: bytes.as_mut_ptr() as u64,
-            size: u32::try_from(bytes.len()).map_err(|_| "it is too large".to_owned())?,
+            description: bound.description.as_ptr() as u64,
+            size: u32::try_from(size).map_err(|_| "it is too large".to_owned())?,
+            privileges: bytes.as_ptr() as u64,
+            privilege_count: u32::try_from(list.len()).map_err(|e| e.to_string())?,
             ..Registration::default()
         };
         ioctl(device, REGISTER, &mut request).map_err(|e| reason(&request.text, &e))

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::metadata::{Class, Metadata};
+use crate::privileges::Privilege;
 
 pub const DIRECTORY: &str = "/etc/dune/guard.d";
 const VERSION: u32 = 1;
@@ -25,7 +26,8 @@ struct Binding {
     name: String,
     class: Class,
     description: String,
-    privileges: Vec<toml::Value>,
+    #[serde(rename = "privilege", default)]
+    privileges: Vec<Privilege>,
 }
 
 fn hash(description: &[u8]) -> String {
@@ -48,7 +50,7 @@ fn text(metadata: &Metadata, description: &[u8]) -> String {
          class = \"{class:?}\"\n\
          # SHA-256 of the file that `dunectl guard describe` has made.\n\
          description = \"{hash}\"\n\
-         privileges = []\n",
+         # Without entries [[privilege]] the module has none: docs/guard-privileges.md.\n",
         name = metadata.name,
         class = metadata.class,
         hash = hash(description),
@@ -77,12 +79,13 @@ pub fn write(path: &Path, metadata: &Metadata, description: &[u8], force: bool) 
     file.write_all(text(metadata, description).as_bytes()).map_err(error)
 }
 
-/// Whether the binding of the module at `path` is for this description. An error is the reason.
-pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<()> {
+/// The privileges of the module, if the binding at `path` is for this description. An error is the
+/// reason.
+pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Vec<Privilege>> {
     let wrong = |why: String| format!("{}: {why}", path.display());
     let mut file = File::open(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => format!(
-            "{} is bound to no privileges: dunectl guard bind writes {}",
+            "{} is not bound: dunectl guard bind writes {}",
             metadata.name,
             path.display()
         ),
@@ -97,7 +100,7 @@ pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<()>
     agrees(&text, metadata, description).map_err(wrong)
 }
 
-fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<()> {
+fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Vec<Privilege>> {
     let one: Binding = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
     if one.version != VERSION {
         return Err(format!("a binding of version {}, where {VERSION} is known", one.version));
@@ -111,16 +114,13 @@ fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<()> {
             one.class, metadata.class
         ));
     }
-    if !one.privileges.is_empty() {
-        return Err("privileges are not known yet: the list has to be empty".to_owned());
-    }
     if !one.description.eq_ignore_ascii_case(&hash(description)) {
         return Err(format!(
             "it is for another description of {}: bind the new one, if it is the right one",
             one.name
         ));
     }
-    Ok(())
+    Ok(one.privileges)
 }
 
 #[cfg(test)]
@@ -138,7 +138,10 @@ mod tests {
     #[test]
     fn what_is_written_binds() {
         let text = text(&metadata(), b"description");
-        assert_eq!(agrees(&text, &metadata(), b"description"), Ok(()));
+        assert_eq!(agrees(&text, &metadata(), b"description"), Ok(Vec::new()));
+        let text = text + "[[privilege]]\nkind = \"monitor\"\n";
+        let privileges = agrees(&text, &metadata(), b"description").unwrap();
+        assert_eq!(privileges, [Privilege::Monitor {}]);
     }
 
     #[test]
@@ -148,8 +151,7 @@ mod tests {
             ("version = 1", "version = 7", "a binding of version 7"),
             ("\"example\"", "\"other\"", "it binds other"),
             ("\"D\"", "\"S\"", "it has class S"),
-            ("[]", "[\"mmio\"]", "the list has to be empty"),
-            ("privileges", "privilege", "unknown field"),
+            ("version", "privileges = []\nversion", "unknown field"),
             ("description = \"", "description = \"0", "for another description"),
         ] {
             let wrong = text.replace(old, new);
