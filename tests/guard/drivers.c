@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Debian's own network drivers, which nobody changed, as guarded modules of class D, with the
- * devices that the machine has. Each is described, registered, loaded and used: it sends and gets
- * echo requests. Fails if a driver is not guarded, if no packet comes back, if anything that it
- * does is suspicious, or if it works only once; before and after the seal.
+ * devices that the machine has. Each is described, bound to the registers of its device, registered,
+ * loaded and used: it sends and gets echo requests. Fails if a driver is not guarded, if no packet
+ * comes back, if anything that it does is suspicious, if it works only once, or if the kernel
+ * reaches the device's registers or moves them meanwhile; before and after the seal.
  */
 #define _GNU_SOURCE
+#include "attack.h"
 #include "command.h"
 #include "guard.h"
 #include "klog.h"
@@ -16,10 +18,12 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -30,8 +34,13 @@
 
 static const struct driver {
 	const char *file, *name;
+	const char *device;	/* vendor and device, as in sysfs */
+	unsigned int bar;	/* of its registers */
 } drivers[] = {
-	{ "e1000", "e1000" }, { "8139cp", "8139cp" }, { "ne2k-pci", "ne2k_pci" },
+	{ "e1000", "e1000", "0x80860x100e", 0 },
+	{ "8139cp", "8139cp", "0x10ec0x8139", 1 },
+	/* Another module, 8390, accesses its ports as well: it cannot have them alone. */
+	{ "ne2k-pci", "ne2k_pci", NULL, 0 },
 };
 
 static int fd;
@@ -156,6 +165,67 @@ static int suspicions(unsigned long long *index)
 	return count;
 }
 
+/* The address of the driver's device; "" without one. */
+static const char *find_device(const struct driver *driver)
+{
+	static char address[64];
+	char path[300], id[64];
+	DIR *directory = opendir("/sys/bus/pci/devices");
+	struct dirent *entry;
+
+	address[0] = 0;
+	while (directory && (entry = readdir(directory))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "cd /sys/bus/pci/devices/%.20s; "
+			 "printf %%s $(cat vendor) $(cat device)", entry->d_name);
+		command_run(path);
+		snprintf(id, sizeof(id), "%.40s", command_output);
+		if (!strcmp(id, driver->device))
+			snprintf(address, sizeof(address), "%.20s", entry->d_name);
+	}
+	if (directory)
+		closedir(directory);
+	return address;
+}
+
+static int open_of(const char *device, const char *file)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", device, file);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* The address of the device's registers. */
+static unsigned long long address_of(const struct driver *driver, const char *device)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "sed -n %up /sys/bus/pci/devices/%s/resource",
+		 driver->bar + 1, device);
+	command_run(command);
+	return strtoull(command_output, NULL, 16);
+}
+
+static void attack_device(const struct driver *driver)
+{
+	const char *device = find_device(driver);
+	int config = open_of(device, "config"), at = 0x10 + 4 * driver->bar;
+	unsigned int before, moved, after;
+
+	is(attack("registers", address_of(driver, device), 0, 0), 0,
+	   "the kernel reads the device's registers");
+	is(found, 0xffffffff, "it finds ones");
+	if (pread(config, &before, 4, at) != 4)
+		bail("the configuration of %s: %m", device);
+	moved = before ^ 0x10000;
+	if (pwrite(config, &moved, 4, at) != 4 || pread(config, &after, 4, at) != 4)
+		bail("the configuration of %s: %m", device);
+	is(after, before, "it moves them");
+	close(config);
+}
+
 static void use(const struct driver *driver)
 {
 	static unsigned long long at;
@@ -173,6 +243,12 @@ static void use(const struct driver *driver)
 	if (name[0]) {
 		is(set_up(name, true), 0, "its interface is %s", name);
 		is(echoes(), PACKETS, "all packets come back");
+		is(suspicions(&at), 0, "nothing of that was suspicious");
+		if (driver->device) {
+			attack_device(driver);
+			ok(suspicions(&at), "the log tells it");
+			is(echoes(), PACKETS, "all packets come back again");
+		}
 		is(set_up(name, false), 0, "it is switched off");
 	} else {
 		skip("the machine has no such device", "packets by %s", driver->file);
@@ -192,6 +268,12 @@ static bool enroll(const struct driver *driver)
 		 driver->file);
 	is(dunectl(words), 0, "%s is described", driver->file);
 	is(dunectl("bind --force /tmp/driver.toml"), 0, "and bound");
+	if (driver->device && *find_device(driver)) {
+		snprintf(words, sizeof(words), "printf '[[privilege]]\nkind = \"mmio\"\n"
+			 "device = \"%s\"\n' >>/etc/dune/guard.d/%s.toml",
+			 find_device(driver), driver->name);
+		is(command_run(words), 0, "to the registers of its device");
+	}
 	is(dunectl("register /tmp/driver.toml"), 0, "and registered");
 	return true;
 }
@@ -203,6 +285,7 @@ int main(void)
 	unsigned int i, round;
 
 	fd = guard_begin(900, &log);
+	attack_load();
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 	for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
 		have[i] = enroll(&drivers[i]);

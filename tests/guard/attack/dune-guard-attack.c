@@ -449,6 +449,18 @@ static long device(u64 physical)
 	return err;
 }
 
+/* Reads 4 bytes of a device that somebody else has. */
+static long registers(u64 physical)
+{
+	void __iomem *page = ioremap(physical & PAGE_MASK, PAGE_SIZE);
+
+	if (!page)
+		return -ENOMEM;
+	found = readl(page + (physical & ~PAGE_MASK));
+	iounmap(page);
+	return 0;
+}
+
 /* VMMCALL with this RAX, and a pattern of arguments. found: RAX. */
 static long call(u64 rax, u64 b, u64 c)
 {
@@ -606,6 +618,8 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return call(a, b, c);
 	if (!strcmp(word, "device"))
 		return device(a);
+	if (!strcmp(word, "registers"))
+		return registers(a);
 	if (!strcmp(word, "leave"))
 		return leave();
 	if (!strcmp(word, "reboot"))
