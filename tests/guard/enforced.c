@@ -286,19 +286,19 @@ static void other_registrations(void)
 	char toml[] = "/tmp/attack.toml";
 
 	describe("dune-guard-attack", toml);
-	says("register", toml, 1, "is bound to no privileges: dunectl guard bind writes");
+	says("register", toml, 1, "is not bound: dunectl guard bind writes");
 	says("bind", toml, 0, "/etc/dune/guard.d/dune_guard_attack.toml");
 	says("bind", toml, 1, "exists already: --force replaces it");
 	command_run("echo >>/tmp/attack.toml");
 	says("register", toml, 1, "it is for another description of dune_guard_attack");
-	says("bind --force", toml, 0, "is bound to no privileges by");
+	says("bind --force", toml, 0, "is bound by");
 	command_run("chmod 666 /etc/dune/guard.d/dune_guard_attack.toml");
 	says("register", toml, 1, "others than root may write it");
-	command_run("chmod 600 /etc/dune/guard.d/dune_guard_attack.toml; sed -i "
-		    "'s/^privileges.*/privileges = [\"mmio\"]/' "
-		    "/etc/dune/guard.d/dune_guard_attack.toml");
-	says("register", toml, 1, "privileges are not known yet: the list has to be empty");
-	says("bind --force", toml, 0, "is bound to no privileges by");
+	command_run("cd /etc/dune/guard.d; chmod 600 dune_guard_attack.toml; printf "
+		    "'[[privilege]]\nkind = \"mmio\"\ndevice = \"0000:7f:1f.7\"\n' "
+		    ">>dune_guard_attack.toml");
+	says("register", toml, 1, "0000:7f:1f.7");
+	says("bind --force", toml, 0, "is bound by");
 	says("register", toml, 0, "dune_guard_attack is registered");
 	says("register", toml, 1, "dune_guard_attack is registered already: unregister it first");
 	says("unregister", "nonsense", 1, "nonsense is not registered");
@@ -317,7 +317,7 @@ int main(void)
 		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
 	module_unload("dune_guard_attack");
 	describe("dune-guard-inside", "/tmp/inside.toml");
-	says("bind --force", "/tmp/inside.toml", 0, "dune_guard_inside is bound to no privileges");
+	says("bind --force", "/tmp/inside.toml", 0, "dune_guard_inside is bound by");
 	says("register", "/tmp/inside.toml", 1, "the guard is not launched");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
 	err = module_insert("dune-guard-outside", "arm=0");

@@ -345,7 +345,7 @@ pub enum GuardCommand {
     /// Write the binding of a description: the file that says what the module may do
     ///
     /// It names the module, its class and the description's SHA-256, and goes to
-    /// /etc/dune/guard.d/NAME.toml. So far a binding has no privileges.
+    /// /etc/dune/guard.d/NAME.toml. Entries [[privilege]] are for you to add.
     Bind(Bind),
     /// Guard a module that was described and bound, whenever it is loaded
     ///

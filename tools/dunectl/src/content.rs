@@ -55,7 +55,7 @@ pub fn bind(options: &Bind) -> Result<End> {
     let written = binding::path(&metadata.name).and_then(|default| {
         let path = options.output.as_deref().unwrap_or(&default);
         binding::write(path, &metadata, text.as_bytes(), options.force)?;
-        Ok(format!("{} is bound to no privileges by {}", metadata.name, path.display()))
+        Ok(format!("{} is bound by {}, to no privileges so far", metadata.name, path.display()))
     });
     Ok(match written {
         Ok(done) => {

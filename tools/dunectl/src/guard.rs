@@ -472,8 +472,8 @@ mod tests {
         assert_eq!(STOP, 0x80c8_6703);
         assert_eq!(GET_STATUS, 0x8068_6704);
         assert_eq!(GET_LOG, 0xc020_6705);
-        assert_eq!(REGISTER, 0xc138_6706);
-        assert_eq!(GET_REGISTRATION, 0xc138_6708);
+        assert_eq!(REGISTER, 0xc140_6706);
+        assert_eq!(GET_REGISTRATION, 0xc140_6708);
     }
 
     #[test]
