@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Debian's own network drivers, which nobody changed, as guarded modules of class D, with the
- * devices that the machine has. Each is described, bound to the registers of its device, registered,
+ * devices that the machine has. Each is described, bound to its device's registers, registered,
  * loaded and used: it sends and gets echo requests. Fails if a driver is not guarded, if no packet
  * comes back, if anything that it does is suspicious, if it works only once, or if the kernel
  * reaches the device's registers or moves them meanwhile; before and after the seal.
