@@ -18,9 +18,9 @@ use std::path::Path;
 
 use dune_machine::{Error, Result};
 
-use crate::privileges::Privilege;
 use crate::cli::{Bind, Describe, Encode};
 use crate::exit::{restore_sigpipe, End};
+use crate::privileges::Privilege;
 
 /// The reason was printed.
 const REFUSED: u8 = 1;

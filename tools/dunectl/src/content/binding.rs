@@ -84,11 +84,9 @@ pub fn write(path: &Path, metadata: &Metadata, description: &[u8], force: bool) 
 pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Vec<Privilege>> {
     let wrong = |why: String| format!("{}: {why}", path.display());
     let mut file = File::open(path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => format!(
-            "{} is not bound: dunectl guard bind writes {}",
-            metadata.name,
-            path.display()
-        ),
+        ErrorKind::NotFound => {
+            format!("{} is not bound: dunectl guard bind writes {}", metadata.name, path.display())
+        }
         _ => wrong(e.to_string()),
     })?;
     let owner = file.metadata().map_err(|e| wrong(e.to_string()))?;

@@ -141,7 +141,8 @@ pub fn make_test_vmx(context: &Context, only: Option<&str>) -> Result<Vec<Job>> 
 /// make test-debug: the modules' tests, or those of all tests that `only` names. The guard's run
 /// in a mode of their own, which only AMD's machine has.
 pub fn make_test_debug(context: &Context, only: Option<&str>) -> Result<Vec<Job>> {
-    let names_guard = only.is_some_and(|texts| texts.split(',').any(|text| text.contains("guard/")));
+    let names_guard =
+        only.is_some_and(|texts| texts.split(',').any(|text| text.contains("guard/")));
     let boot = |name: &str, tests: Option<&Selection>| -> Result<Job> {
         let mode = context.table.mode(name, context.machine_type())?;
         let tests = tests.unwrap_or(&mode.tests);
