@@ -42,7 +42,7 @@ static s64 count(u64 number, u64 which, bool crossings, u64 *result)
 
 	if (number >= hv_config.cpus || which >= (crossings ? HV_CROSSINGS : HV_COUNTS))
 		return -EINVAL;
-	other = (void *)(hv_config.cpu_areas + (number + 1) * HV_CPU_SIZE - sizeof(*other));
+	other = hv_cpu_of(number);
 	*result = __atomic_load_n(crossings ? &other->crossings[which] : &other->counts[which],
 				  __ATOMIC_RELAXED);
 	return 0;

@@ -13,11 +13,6 @@
 #include "guard/hv/views.h"
 #include "x86/registers.h"
 
-#define VECTORS		32
-
-/* #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP have an error code (APM 8.2). */
-#define HAVE_ERROR	(0x7d00 | BIT(17) | BIT(21))
-
 #define ATTRIBUTE_LONG	BIT(9)	/* of CS in the VMCB: 64-bit code */
 
 /* CF, PF, AF, ZF, SF, IF, OF and ID. At an entry or a return M gets no others from the kernel. */
@@ -181,7 +176,7 @@ static void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
 		m->control.clean = 0;
 	}
 	cpu->guarded = guarded;
-	hv_space_give_back(cpu);
+	hv_space_clear_copies(cpu);
 	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
 		;
 	cpu->vmcb = m;
@@ -363,7 +358,7 @@ struct event {
 static void set_exception(struct event *event, u32 vector, u64 error)
 {
 	event->inject = vector | SVM_EVTINJ_TYPE_EXEPT | SVM_EVTINJ_VALID;
-	if (HAVE_ERROR & BIT(vector))
+	if (HV_HAVE_ERROR & BIT(vector))
 		event->inject |= SVM_EVTINJ_VALID_ERR;
 	event->error = error;
 	event->cause = vector == X86_TRAP_UD ? CAUSE_BUG :
@@ -397,7 +392,7 @@ static void read_event(struct hv_cpu *cpu, u32 code, struct event *event)
 		set_exception(event, X86_TRAP_UD, 0);
 		break;
 	default:
-		if (vector < VECTORS) {
+		if (vector < HV_VECTORS) {
 			set_exception(event, vector, control->exit_info_1);
 			event->address = control->exit_info_2;
 		} else {
@@ -479,7 +474,7 @@ static bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
 	switch (code) {
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_PF:
 		return is_driver && !(control->exit_info_1 & 1) &&
-		       hv_space_borrow(cpu, control->exit_info_2);
+		       hv_space_copy_entry(cpu, control->exit_info_2);
 	case SVM_EXIT_MSR:
 		/* Those that may be written do not exit. */
 		if (control->exit_info_1)

@@ -14,8 +14,6 @@
 #include "x86/msr.h"
 #include "x86/registers.h"
 
-#define VECTORS		32
-
 #define EXIT_DB		(SVM_EXIT_EXCP_BASE + X86_TRAP_DB)
 
 struct hv_config hv_config;
@@ -32,7 +30,7 @@ struct gate {
 	u32 reserved;
 };
 
-static struct gate idt[VECTORS];
+static struct gate idt[HV_VECTORS];
 
 static void load_tables(void)
 {
@@ -63,7 +61,7 @@ u64 hv_start_cpu(struct hv_cpu *cpu)
 {
 	int i;
 
-	for (i = 0; i < VECTORS; i++)
+	for (i = 0; i < HV_VECTORS; i++)
 		set_gate(i, i == X86_TRAP_GP ? hv_gp : hv_fault);
 	load_tables();
 	if (!hv_config.step_cr3)
@@ -111,7 +109,7 @@ static void __noreturn park(struct hv_cpu *cpu)
 /* Whether a CPU exits for this reason only while it steps. */
 static bool is_of_step(u32 code)
 {
-	return code - SVM_EXIT_EXCP_BASE < VECTORS || code == SVM_EXIT_INTR ||
+	return code - SVM_EXIT_EXCP_BASE < HV_VECTORS || code == SVM_EXIT_INTR ||
 	       code == SVM_EXIT_NMI || code == SVM_EXIT_SWINT;
 }
 

@@ -139,7 +139,7 @@ enum hv_crossing {
 #define HV_LOG_ENTRIES	64
 
 /* Entries of M's page table that are the kernel's, and only for one stay in M (space.c). */
-#define HV_BORROWED	16
+#define HV_COPIED	16
 
 /* The part of a GDTR or an IDTR that LGDT and LIDT read begins at @limit. */
 struct hv_table {
@@ -162,7 +162,7 @@ struct hv_table {
  * @code_segment: the beginning of CS in the VMCB of M
  * @space:	the top level of M's page table; NULL: there was no memory, and M is not entered
  * @space_cr3:	CR3 of M in class D
- * @borrowed:	entries of M's page table that are copies of the kernel's
+ * @copied:	entries of M's page table that are copies of the kernel's
  * @guarded:	the module that M has, while the CPU is there
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
  * @crossings:	how often each occurred; other CPUs read them
@@ -192,8 +192,8 @@ struct hv_cpu {
 	u64 code_segment;
 	u64 *space;
 	u64 space_cr3;
-	u64 *borrowed[HV_BORROWED];
-	u32 borrowed_count;
+	u64 *copied[HV_COPIED];
+	u32 copied_count;
 	struct hv_guarded *guarded;		/* views.h */
 	const struct hv_guarded *lowered;
 	u64 crossings[HV_CROSSINGS];
@@ -326,6 +326,10 @@ struct hv_header {
 /* A bit that the processor ignores: the table belongs to another view, or to all. */
 #define HV_NPT_SHARED	BIT_ULL(9)
 
+/* The exceptions. #DF, #TS, #NP, #SS, #GP, #PF, #AC and #CP have an error code (APM 8.2). */
+#define HV_VECTORS	32
+#define HV_HAVE_ERROR	(0x7d00 | BIT(17) | BIT(21))
+
 /* A physical address in an entry of any page table. */
 #define HV_ADDRESS	0x000ffffffffff000ULL
 
@@ -355,6 +359,11 @@ static inline bool hv_is_guards(u64 physical)
 static inline struct vmcb *hv_vmcb_of_m(struct hv_cpu *cpu)
 {
 	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE + HV_VMCB_OF_M);
+}
+
+static inline struct hv_cpu *hv_cpu_of(u32 number)
+{
+	return (struct hv_cpu *)(hv_config.cpu_areas + (number + 1) * HV_CPU_SIZE) - 1;
 }
 
 /* Something in the block. */

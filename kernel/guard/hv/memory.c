@@ -24,8 +24,6 @@
 #define PAGE_WORDS	512
 
 /* The exceptions that have an error code: #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP (APM 8.2). */
-#define HAVE_ERROR	(0x7d00 | BIT(17) | BIT(21))
-
 /* What ends a step, besides exceptions. */
 #define STEP_INTERCEPTS	(BIT(INTERCEPT_INTR % 32) | BIT(INTERCEPT_NMI % 32) | \
 			 BIT(INTERCEPT_INTn % 32))
@@ -127,7 +125,7 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code)
 		return;
 	if (vector == X86_TRAP_PF)
 		vmcb->save.cr2 = vmcb->control.exit_info_2;
-	hv_inject(cpu, vector, HAVE_ERROR & BIT(vector));
+	hv_inject(cpu, vector, HV_HAVE_ERROR & BIT(vector));
 	vmcb->control.event_inj_err = vmcb->control.exit_info_1;
 }
 

@@ -26,11 +26,6 @@ struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 /* A bit for each CPU that is in the guard. */
 static u64 present;
 
-static struct hv_cpu *cpu_of(u32 number)
-{
-	return (void *)(hv_config.cpu_areas + (number + 1) * HV_CPU_SIZE - sizeof(struct hv_cpu));
-}
-
 /* ---- the views ---- */
 
 /* How many golden frames are not init's: they are the first ones. */
@@ -203,8 +198,9 @@ static bool map(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 first,
 	u32 i;
 
 	for (i = 0; i < hv_config.cpus && i < 64 && !hv_is_secret(guarded); i++)
-		if (present >> i & 1 && cpu_of(i)->space)
-			done &= map_on(cpu_of(i), hv_vmcb_of_k(cpu)->save.cr3, guarded, first, map);
+		if (present >> i & 1 && hv_cpu_of(i)->space)
+			done &= map_on(hv_cpu_of(i), hv_vmcb_of_k(cpu)->save.cr3, guarded,
+				       first, map);
 	return done;
 }
 

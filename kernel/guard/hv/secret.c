@@ -2,7 +2,7 @@
 /*
  * M's memory in class S: one nested page table and one page table for all CPUs, which are constant
  * while the module is registered. Both have the module's own pages, and the tables themselves,
- * which only the processor reads. Nothing of the kernel's is linked or borrowed, so that no pointer
+ * which only the processor reads. Nothing of the kernel's is linked or copied, so that no pointer
  * leads the module elsewhere, and no translation of Linux's needs to reach M.
  */
 #include <linux/types.h>

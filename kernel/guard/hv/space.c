@@ -4,7 +4,7 @@
  * kernel's half are the kernel's own, as they were at launch, when Linux had made all of them; they
  * lead to the kernel's tables, so that M has the kernel's data, now and later. The path to the text
  * of a guarded module is the guard's own, down to the last level. In its last two levels, the
- * module's own pages are constant, and all else is empty: what M touches of it is borrowed from the
+ * module's own pages are constant, and all else is empty: what M touches of it is copied from the
  * kernel's tables for one stay in M, like the lower half. Linux's invalidations do not reach a
  * copy, but the interrupt by which another CPU demands one ends the stay. INVLPGB sends none, and
  * reaches no tag but K's, so there is no M where Linux has it.
@@ -105,7 +105,7 @@ void hv_space_start(struct hv_cpu *cpu)
 	u64 *kernel = kernel_table(hv_vmcb_of_k(cpu)->save.cr3);
 	u32 i;
 
-	cpu->borrowed_count = 0;
+	cpu->copied_count = 0;
 	cpu->space = NULL;
 	if (hv_config.window && !(hv_vmcb_of_k(cpu)->control.misc_ctl & HV_INVLPGB_ENABLE))
 		cpu->space = take();
@@ -192,12 +192,12 @@ bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
 }
 
 /* Another CPU may have made an entry a guarded module's meanwhile (hv_space_map()). */
-void hv_space_give_back(struct hv_cpu *cpu)
+void hv_space_clear_copies(struct hv_cpu *cpu)
 {
 	u64 *entry, was;
 
-	while (cpu->borrowed_count) {
-		entry = cpu->borrowed[--cpu->borrowed_count];
+	while (cpu->copied_count) {
+		entry = cpu->copied[--cpu->copied_count];
 		was = __atomic_load_n(entry, __ATOMIC_RELAXED);
 		if (!(was & OWN))
 			__atomic_compare_exchange_n(entry, &was, 0, false, __ATOMIC_RELAXED,
@@ -205,7 +205,7 @@ void hv_space_give_back(struct hv_cpu *cpu)
 	}
 }
 
-bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
+bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address)
 {
 	u64 *table = cpu->space, kernel, *entry;
 	u64 *from = kernel_table(hv_vmcb_of_k(cpu)->save.cr3);
@@ -226,11 +226,11 @@ bool hv_space_borrow(struct hv_cpu *cpu, u64 address)
 		table = own_table(*entry);
 		from = kernel_table(kernel);
 	}
-	if (cpu->borrowed_count == HV_BORROWED) {
-		hv_space_give_back(cpu);
+	if (cpu->copied_count == HV_COPIED) {
+		hv_space_clear_copies(cpu);
 		cpu->vmcb->control.tlb_ctl = hv_config.flush_tag;
 	}
-	cpu->borrowed[cpu->borrowed_count++] = entry;
+	cpu->copied[cpu->copied_count++] = entry;
 	*entry = kernel & ~OWN;
 	return true;
 }

@@ -356,8 +356,8 @@ bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 entry);
 /* The nested page table of M has M's page tables. */
 void hv_space_reveal(u64 root);
 /* A fault of M: copies what the kernel's tables have. Returns whether there was something. */
-bool hv_space_borrow(struct hv_cpu *cpu, u64 address);
-void hv_space_give_back(struct hv_cpu *cpu);
+bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address);
+void hv_space_clear_copies(struct hv_cpu *cpu);
 /* Whether a page of a guarded module is at this address of M's. */
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address);
 
