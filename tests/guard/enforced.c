@@ -13,6 +13,7 @@
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"
+#include "outside.h"
 #include "proc.h"
 #include "tap.h"
 #include "timing.h"
@@ -23,21 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define DEBUGFS	"/sys/kernel/debug"
 #define TRACING	DEBUGFS "/tracing"
-#define OUTSIDE	DEBUGFS "/dune-guard-outside"
 #define LIE	"/sys/module/dune_guard_outside/parameters/lie"
 #define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
-
-/* inside/inside.h */
-#define SECRET	0x5ec2e7ULL
-
-/* By the guard's numbers (enum hv_crossing). */
-enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT };
 
 /* By the numbers of the guard's calls (hv.h). */
 enum { CALL_REGISTER = 5, CALL_ARM = 7, CALL_DESCRIBE = 12, CALL_UNDESCRIBE, CALL_LOAD };
@@ -50,20 +43,6 @@ enum {
 };
 
 static int fd;
-
-static unsigned long long run(const char *word, unsigned long long a, unsigned long long b)
-{
-	char text[120];
-	int err;
-
-	snprintf(text, sizeof(text), "%s %llx %llx", word, a, b);
-	err = file_write(OUTSIDE, text);
-	if (err)
-		bail("%s: %s", text, strerror(-err));
-	if (file_read(OUTSIDE, text, sizeof(text)) < 0)
-		bail("the result of %s cannot be read", word);
-	return strtoull(text, NULL, 16);
-}
 
 /* Runs dunectl guard with these words. */
 static int dunectl(const char *words, const char *argument)
@@ -120,7 +99,7 @@ static void unload(void)
 static void returns(const char *word, unsigned long long a, unsigned long long b,
 		    unsigned long long want, const char *what)
 {
-	unsigned long long got = run(word, a, b);
+	unsigned long long got = outside(word, a, b);
 
 	ok(got == want, "%s: %s(%llx, %llx) is %llx (%llx)", what, word, a, b, want, got);
 }
@@ -128,8 +107,8 @@ static void returns(const char *word, unsigned long long a, unsigned long long b
 /* The module works, and inside of its border. */
 static void works(void)
 {
-	unsigned long long refused = run("crossings", REFUSED, 0);
-	unsigned long long calls = run("crossings", IN_CALL, 0);
+	unsigned long long refused = outside("crossings", REFUSED, 0);
+	unsigned long long calls = outside("crossings", IN_CALL, 0);
 
 	returns("read", 0, 0, SECRET, "it reads");
 	returns("call", 5, 0, 6, "it calls the kernel");
@@ -139,8 +118,8 @@ static void works(void)
 	returns("warn", 0, 0, SECRET, "WARN");
 	returns("fix-up", 0, 0, SECRET, "an exception with a fixup");
 	returns("crowd", 4, 5, 4, "4 threads");
-	ok(run("crossings", IN_CALL, 0) >= calls + 20, "it has a border");
-	is(run("crossings", REFUSED, 0), refused, "nothing of that is suspicious");
+	ok(outside("crossings", IN_CALL, 0) >= calls + 20, "it has a border");
+	is(outside("crossings", REFUSED, 0), refused, "nothing of that is suspicious");
 }
 
 /* How many entries of this kind the guard's log has from @index on, which then is its end. */
@@ -158,7 +137,7 @@ static int logged(unsigned int kind, unsigned long long *index)
 /* What Linux patches reaches the module, if its description allows that, and else does not. */
 static void patches(void)
 {
-	unsigned long long refused = run("crossings", REFUSED, 0), at = 0;
+	unsigned long long refused = outside("crossings", REFUSED, 0), at = 0;
 
 	logged(0, &at);
 	returns("keys", 20, 0, 0, "a jump label, switched while another CPU is inside");
@@ -178,7 +157,7 @@ static void patches(void)
 		file_write(TRACING "/kprobe_events", "-:inside");
 	}
 	returns("string", 0, 0, SECRET, "the module works");
-	is(run("crossings", REFUSED, 0), refused, "nothing of that is suspicious");
+	is(outside("crossings", REFUSED, 0), refused, "nothing of that is suspicious");
 }
 
 static void is_armed(void)
@@ -201,7 +180,7 @@ static void lies(int which, unsigned long value, int err, const char *what)
 	file_write(LIE, text);
 	is(load(), 0, "the module is loaded");
 	file_write(LIE, "0");
-	got = (int)run("lied", 0, 0);
+	got = (int)outside("lied", 0, 0);
 	ok(got == -err, "%s: %s (%s)", what, strerror(err), strerror(-got));
 	/* A lie takes nothing from the truth. */
 	is_shown("dune_guard_inside", "loaded, and guarded\n");
@@ -243,7 +222,7 @@ static void unregistered_inside(void)
 	is(load(), 0, "the module is loaded");
 	pid = fork();
 	if (!pid) {
-		got = run("sleep", 2000, 0);
+		got = outside("sleep", 2000, 0);
 		_exit(got != SECRET);
 	}
 	usleep(500000);
@@ -308,21 +287,17 @@ int main(void)
 {
 	unsigned long long refused;
 	struct klog log;
-	int err;
 
 	begin(600);
 	klog_begin(&log);
 	fd = guard_open();
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	debugfs_mount();
 	module_unload("dune_guard_attack");
 	describe("dune-guard-inside", "/tmp/inside.toml");
 	says("bind --force", "/tmp/inside.toml", 0, "dune_guard_inside is bound by");
 	says("register", "/tmp/inside.toml", 1, "the guard is not launched");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
-	err = module_insert("dune-guard-outside", "arm=0");
-	if (err)
-		bail("dune-guard-outside.ko cannot be loaded: %s", strerror(-err));
+	outside_load("arm=0");
 
 	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
 	is_armed();
@@ -333,10 +308,10 @@ int main(void)
 	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
 	other_registrations();
 	is_shown("dune_guard_inside", "not loaded");
-	refused = run("crossings", REFUSED, 0);
+	refused = outside("crossings", REFUSED, 0);
 	is_armed();
 	unload();
-	is(run("crossings", REFUSED, 0), refused, "neither init nor exit is suspicious");
+	is(outside("crossings", REFUSED, 0), refused, "neither init nor exit is suspicious");
 	unregistered_inside();
 	changed();
 	/* The kernel is believed in that, and in nothing else. */

@@ -11,6 +11,7 @@
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"
+#include "outside.h"
 #include "proc.h"
 #include "tap.h"
 #include "timing.h"
@@ -21,11 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
-#define DEBUGFS	"/sys/kernel/debug"
-#define OUTSIDE	DEBUGFS "/dune-guard-outside"
 #define WITH	"/sys/module/dune_guard_outside/parameters/with"
 #define WRONG	"/sys/module/dune_guard_outside/parameters/wrong"
 
@@ -57,16 +55,7 @@ static int guard;
 
 static u64 run(const char *word, u64 a, u64 b, u64 c)
 {
-	char text[120];
-	int err;
-
-	snprintf(text, sizeof(text), "%s %llx %llx %llx", word, a, b, c);
-	err = file_write(OUTSIDE, text);
-	if (err)
-		bail("%s: %s", text, strerror(-err));
-	if (file_read(OUTSIDE, text, sizeof(text)) < 0)
-		bail("the result of %s cannot be read", word);
-	return strtoull(text, NULL, 16);
+	return ask_module("dune-guard-outside", word, a, b, c);
 }
 
 static void gives(const char *word, u64 a, u64 b, u64 c, u64 want, const char *what)
@@ -439,12 +428,8 @@ int main(void)
 	klog_begin(&log);
 	stay();
 	guard = guard_open();
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
-	err = module_insert("dune-guard-outside", "");
-	if (err)
-		bail("dune-guard-outside.ko cannot be loaded: %s", strerror(-err));
+	outside_load("");
 	if (!run("devices", 0, 0, 0)) {
 		skip("the machine has no devices for it", "privileges");
 		module_unload("dune_guard_outside");

@@ -10,21 +10,16 @@
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"
-#include "proc.h"
+#include "outside.h"
 #include "tap.h"
 #include "timing.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "secret/secret.h"
-
-#define DEBUGFS	"/sys/kernel/debug"
-#define SECRET	DEBUGFS "/dune-guard-secret"
 
 #define REFUSED	0xbad
 #define DIED	((unsigned long long)-EIO)
@@ -33,16 +28,7 @@
 
 static unsigned long long run(const char *word, unsigned long long a, unsigned long long b)
 {
-	char text[120];
-	int err;
-
-	snprintf(text, sizeof(text), "%s %llx %llx", word, a, b);
-	err = file_write(SECRET, text);
-	if (err)
-		bail("%s: %s", text, strerror(-err));
-	if (file_read(SECRET, text, sizeof(text)) < 0)
-		bail("the result of %s cannot be read", word);
-	return strtoull(text, NULL, 16);
+	return ask_module("dune-guard-secret", word, a, b, 0);
 }
 
 /* One verdict on a command that has to return @want. */
@@ -136,8 +122,7 @@ int main(void)
 	begin(400);
 	klog_begin(&log);
 	fd = guard_open();
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	debugfs_mount();
 	err = module_insert("dune-guard-secret", "");
 	if (err)
 		bail("dune-guard-secret.ko cannot be loaded: %s", strerror(-err));

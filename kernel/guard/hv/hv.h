@@ -390,6 +390,22 @@ static inline void *hv_guest_memory(u64 physical)
 	return (void *)physical;
 }
 
+static inline void hv_copy_page(u64 *to, const u64 *from)
+{
+	u32 word;
+
+	for (word = 0; word < 512; word++)
+		to[word] = from[word];
+}
+
+static inline void hv_clear_page(u64 *page)
+{
+	u32 word;
+
+	for (word = 0; word < 512; word++)
+		page[word] = 0;
+}
+
 static inline u32 hv_index(u64 address, u32 shift)
 {
 	return address >> shift & 511;

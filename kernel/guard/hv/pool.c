@@ -17,7 +17,7 @@ u32 hv_pool_left(void)
 void *hv_pool_take(u32 pages)
 {
 	u32 at, run;
-	u64 *first, i;
+	void *first;
 
 	for (at = 0; at + pages <= hv_config.pool_pages; at += run + 1) {
 		for (run = 0; run < pages && !taken[at + run]; run++)
@@ -28,8 +28,8 @@ void *hv_pool_take(u32 pages)
 			taken[at + run] = true;
 		taken_count += pages;
 		first = hv_config.pool + at * 4096ULL;
-		for (i = 0; i < pages * 512ULL; i++)
-			first[i] = 0;
+		for (run = 0; run < pages; run++)
+			hv_clear_page(first + run * 4096ULL);
 		return first;
 	}
 	return NULL;

@@ -12,7 +12,6 @@
 #include "guard/hv/views.h"
 
 #define PAGE		4096ULL
-#define WORDS		512
 #define LARGE_PAGE	0x200000ULL
 
 /* Present, accessed; M's own entries for golden frames. */

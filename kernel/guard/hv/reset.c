@@ -7,23 +7,15 @@
 #include "guard/hv/hv.h"
 #include "guard/hv/views.h"
 
-#define PAGE_WORDS	512
-
 void hv_clear_secrets(const struct hv_guarded *guarded)
 {
 	struct hv_saved *saved = &hv_saved[guarded->pool - hv_activations];
-	u64 *words;
-	u32 i, word;
+	u32 i;
 
-	for (i = 0; i < guarded->copy->private_count; i++) {
-		words = hv_guest_memory(guarded->privates[i]);
-		for (word = 0; word < PAGE_WORDS; word++)
-			words[word] = 0;
-	}
-	for (i = 0; i < guarded->pool_size && hv_is_secret(guarded); i++) {
-		for (word = 0; word < sizeof(saved->regs) / sizeof(u64); word++)
-			saved[i].regs[word] = 0;
-	}
+	for (i = 0; i < guarded->copy->private_count; i++)
+		hv_clear_page(hv_guest_memory(guarded->privates[i]));
+	for (i = 0; i < guarded->pool_size && hv_is_secret(guarded); i++)
+		saved[i] = (struct hv_saved){};
 }
 
 /* No CPU enters M from now on. Every other one has left it, or does not within a long time. */

@@ -122,10 +122,9 @@ void hv_secret_open(struct hv_guarded *guarded, bool open)
 
 void hv_secret_clear_stack(const struct hv_guarded *guarded, u32 activation)
 {
-	u32 pages = guarded->copy->secret.stack_pages, i, word;
+	u32 pages = guarded->copy->secret.stack_pages, i;
 	const u64 *frame = &guarded->privates[activation * pages];
 
 	for (i = 0; i < pages; i++)
-		for (word = 0; word < PAGE / sizeof(u64); word++)
-			((u64 *)hv_guest_memory(frame[i]))[word] = 0;
+		hv_clear_page(hv_guest_memory(frame[i]));
 }

@@ -100,7 +100,6 @@ void hv_space_start(struct hv_cpu *cpu)
 		INTERCEPT_CR3_READ, INTERCEPT_CR3_WRITE, INTERCEPT_CR4_WRITE, INTERCEPT_DR7_WRITE,
 		INTERCEPT_LOAD_IDTR, INTERCEPT_LOAD_GDTR, INTERCEPT_LOAD_LDTR, INTERCEPT_LOAD_TR,
 	};
-	u64 *from = (u64 *)hv_vmcb_of_k(cpu), *to = (u64 *)hv_vmcb_of_m(cpu);
 	struct vmcb *m = hv_vmcb_of_m(cpu);
 	u64 *kernel = kernel_table(hv_vmcb_of_k(cpu)->save.cr3);
 	u32 i;
@@ -113,8 +112,7 @@ void hv_space_start(struct hv_cpu *cpu)
 		return;
 	for (i = KERNEL_HALF; i < ENTRIES; i++)
 		cpu->space[i] = kernel[i] & ~OWN;
-	for (i = 0; i < 512; i++)
-		to[i] = from[i];
+	hv_copy_page((u64 *)m, (const u64 *)hv_vmcb_of_k(cpu));
 	for (i = 0; i < sizeof(intercepts); i++)
 		m->control.intercepts[intercepts[i] / 32] |= BIT(intercepts[i] % 32);
 	m->control.intercepts[INTERCEPT_EXCEPTION] = ~0u;

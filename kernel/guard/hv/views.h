@@ -18,10 +18,10 @@
  * kernel's like any other, since the kernel could copy it, too. The first fetch elsewhere leads
  * back to K.
  *
- * A module is either registered with all that M has to know (struct hv_registration), by a caller
- * who is trusted before the seal; or it was described, and Linux tells where it has loaded it
- * (struct hv_load), at any time: then all that M knows comes from the description, with which the
- * frozen frames are compared.
+ * There are two ways to register a module. Before the seal, a trusted caller can tell all that M
+ * has to know (struct hv_registration). Or the module was described before the seal. Then Linux
+ * tells, at any time, where it has loaded the module (struct hv_load); the frozen frames are
+ * compared with the description, from which all comes that M knows.
  *
  * A module of class S keeps secrets. Its address space has its own pages only, of which it shares
  * one part with the kernel, the exchange; it works on private stacks, and the kernel sees none of
@@ -436,14 +436,6 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->cpu_number = cpu->number;
 	border->registration_number = guarded->number;
 	border->actions.count = 0;
-}
-
-static inline void hv_copy_page(u64 *to, const u64 *from)
-{
-	u32 word;
-
-	for (word = 0; word < 512; word++)
-		to[word] = from[word];
 }
 
 /* cross.c */

@@ -8,8 +8,8 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/spinlock.h>
 #include <linux/printk.h>
+#include <linux/spinlock.h>
 #include <linux/uaccess.h>
 
 #include "guard/linux/guard.h"

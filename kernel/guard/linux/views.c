@@ -67,18 +67,26 @@ static s64 change_while_stopped(u64 call, u64 number, u64 argument)
 	return err ?: change.result;
 }
 
-int guard_views_arm(unsigned int number, const struct hv_registration *registration)
+/* REGISTER or LOAD, and ARM; @finding: what RBX returns of that, or NULL. */
+static int add_and_arm(u64 add, unsigned int number, const void *argument, u64 *finding)
 {
 	u64 b = number;
 	s64 err;
 
-	err = change_while_stopped(HV_CALL_REGISTER, number, virt_to_phys((void *)registration));
+	err = change_while_stopped(add, number, virt_to_phys((void *)argument));
 	if (err)
 		return err;
 	err = call(HV_CALL_ARM, &b, 0);
+	if (finding)
+		*finding = b;
 	if (err)
 		guard_views_disarm(number);
 	return err;
+}
+
+int guard_views_arm(unsigned int number, const struct hv_registration *registration)
+{
+	return add_and_arm(HV_CALL_REGISTER, number, registration, NULL);
 }
 
 int guard_views_disarm(unsigned int number)
@@ -194,17 +202,7 @@ int guard_views_find(const struct module *mod, bool has_init, struct hv_load *lo
 
 int guard_views_load(unsigned int number, const struct hv_load *load, u64 *finding)
 {
-	u64 b = number;
-	s64 err;
-
-	err = change_while_stopped(HV_CALL_LOAD, number, virt_to_phys((void *)load));
-	if (err)
-		return err;
-	err = call(HV_CALL_ARM, &b, 0);
-	*finding = b;
-	if (err)
-		guard_views_disarm(number);
-	return err;
+	return add_and_arm(HV_CALL_LOAD, number, load, finding);
 }
 
 int guard_views_release(unsigned int number)

@@ -13,31 +13,42 @@
 #include <unistd.h>
 
 #define DEBUGFS	"/sys/kernel/debug"
-#define OUTSIDE	DEBUGFS "/dune-guard-outside"
+
+void debugfs_mount(void)
+{
+	if (access(DEBUGFS "/tracing", F_OK))
+		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+}
 
 void outside_load(const char *parameters)
 {
 	int err;
 
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	debugfs_mount();
 	err = module_insert("dune-guard-outside", parameters);
 	if (err)
 		bail("dune-guard-outside.ko cannot be loaded: %s", strerror(-err));
 }
 
-unsigned long long outside(const char *word, unsigned long long a, unsigned long long b)
+unsigned long long ask_module(const char *name, const char *word, unsigned long long a,
+			      unsigned long long b, unsigned long long c)
 {
-	char text[120];
+	char text[120], path[100];
 	int err;
 
-	snprintf(text, sizeof(text), "%s %llx %llx", word, a, b);
-	err = file_write(OUTSIDE, text);
+	snprintf(path, sizeof(path), DEBUGFS "/%s", name);
+	snprintf(text, sizeof(text), "%s %llx %llx %llx", word, a, b, c);
+	err = file_write(path, text);
 	if (err)
 		bail("%s: %s", text, strerror(-err));
-	if (file_read(OUTSIDE, text, sizeof(text)) < 0)
+	if (file_read(path, text, sizeof(text)) < 0)
 		bail("the result of %s cannot be read", word);
 	return strtoull(text, NULL, 16);
+}
+
+unsigned long long outside(const char *word, unsigned long long a, unsigned long long b)
+{
+	return ask_module("dune-guard-outside", word, a, b, 0);
 }
 
 unsigned long long crossings(int which)

@@ -15,6 +15,12 @@ enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT, CROSSINGS }
  */
 void outside_load(const char *parameters);
 
+void debugfs_mount(void);
+
+/* Has a module of the tests do something, by its file in debugfs. Returns its answer. */
+unsigned long long ask_module(const char *name, const char *word, unsigned long long a,
+			      unsigned long long b, unsigned long long c);
+
 /* Has it do something, by a word and two numbers, and returns its answer. */
 unsigned long long outside(const char *word, unsigned long long a, unsigned long long b);
 

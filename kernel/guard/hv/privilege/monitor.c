@@ -4,9 +4,9 @@
  * lowers it by its own mask, which is empty in K.
  *
  * Random numbers come from a pool, which the loader has filled by Linux's generator, and into which
- * each call mixes RDRAND, where the processor has it, and the time-stamp counter. What a call
- * returns can be computed neither from what other calls return nor from a later pool. Nobody can
- * predict it who knows neither the pool at launch, when Linux is trusted, nor what RDRAND gave.
+ * each call mixes RDRAND, where the processor has it, and the time-stamp counter. The
+ * result of a call can be computed neither from other results nor from a later pool. To predict it,
+ * one has to know the pool at launch, when Linux is trusted, and the numbers of RDRAND.
  */
 #include <linux/types.h>
 #include <asm/svm.h>
