@@ -248,7 +248,7 @@ fn first_word(dependency: &str) -> Option<String> {
 }
 
 /// Whether version `a` is later than `b`, by dpkg's rules.
-fn is_later(a: &str, b: &str) -> bool {
+pub(crate) fn is_later(a: &str, b: &str) -> bool {
     let status = Command::new("dpkg").args(["--compare-versions", a, "gt", b]).status();
     status.is_ok_and(|status| status.success())
 }

@@ -329,7 +329,10 @@ fn packages_of(apt: &Apt, series: Series, preferred: &[String]) -> Result<Packag
     let same_version = |package: &Package| package.version == image.version;
     let headers = apt.newest(&format!("linux-headers-{release}"), same_version)?;
     let common = apt.newest(&depends(&headers, "linux-headers-", "-common")?, same_version)?;
-    let kbuild = apt.newest(&depends(&headers, "linux-kbuild-", "")?, same_version)?;
+    let kbuild = depends(&headers, "linux-kbuild-", "")?;
+    let kbuild = apt
+        .newest(&kbuild, same_version)
+        .or_else(|_| apt.newest(&kbuild, |package| serves(package, series, &image.version)))?;
     let mut others = vec![image.clone()];
     // A newer image is a meta-package of its parts.
     for part in ["linux-binary-", "linux-modules-"] {
@@ -339,6 +342,13 @@ fn packages_of(apt: &Apt, series: Series, preferred: &[String]) -> Result<Packag
     }
     others.extend([common, kbuild]);
     Ok(Packages { headers, others })
+}
+
+/// Whether Debian's headers of a version accept a package of kbuild: it must not be older. A
+/// mirror drops the old kbuild of 6.1 when it gets the next one, which is days before the signed
+/// image of that version arrives.
+fn serves(kbuild: &Package, series: Series, version: &str) -> bool {
+    series.has(&kbuild.version) && !apt::is_later(version, &kbuild.version)
 }
 
 fn is_of(archive: &Path, package: &Package) -> bool {
@@ -398,6 +408,21 @@ mod tests {
     fn versions_belong_to_a_series() {
         assert!(Series::V6_1.has("6.1.192-2") && !Series::V6_1.has("6.12.95-1~bpo12+1"));
         assert!(Series::V7_2.has("7.2.12+deb13-amd64") && Series::Newest.has("7.3.4-1~bpo13+1"));
+    }
+
+    #[test]
+    fn a_newer_kbuild_of_the_series_serves() {
+        let serves = |version: &str| {
+            let kbuild = Package {
+                name: "linux-kbuild-6.1".to_owned(),
+                version: version.to_owned(),
+                depends: Vec::new(),
+                size: 1,
+            };
+            super::serves(&kbuild, Series::V6_1, "6.1.192-2")
+        };
+        assert!(serves("6.1.192-2") && serves("6.1.192-3") && serves("6.1.195-1"));
+        assert!(!serves("6.1.192-1") && !serves("6.12.117-1~bpo12+1"));
     }
 
     #[test]
