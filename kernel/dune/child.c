@@ -200,7 +200,7 @@ struct file *child_of_fork(unsigned long stub)
 	if (!file)
 		return NULL;
 	vcpu = vcpu_of(file);
-	if (vcpu && vcpu->task == current && vcpu->stub == stub)
+	if (vcpu && vcpu_is_mine(vcpu) && vcpu->stub == stub)
 		child = child_take(vcpu, true);
 	fput(file);
 	return child;
