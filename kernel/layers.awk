@@ -78,14 +78,14 @@ function wrong(why)
 
 /^#include </ && FILENAME ~ /^guard\/hv\// && \
 		$2 !~ /^<linux\/(bits|build_bug|linkage|types)\.h>$/ && \
-		$2 !~ /^<asm\/(msr-index|svm|trapnr)\.h>$/ && \
+		$2 !~ /^<asm\/(msr-index|trapnr)\.h>$/ && \
 		$2 !~ /^<uapi\/asm(-generic\/errno|\/(debugreg|processor-flags))\.h>$/ {
 	wrong("the resident part cannot have " $2)
 }
 
 /^#include <(asm|linux)\// && layer(FILENAME) == 1 && \
-		$2 !~ /^<linux\/(bits|linkage|objtool|types)\.h>$/ && \
-		$2 !~ /^<asm\/(alternative|cpufeatures|msr-index|nospec-branch|segment|svm|vmx)\.h>$/ {
+		$2 !~ /^<linux\/(bitops|bits|linkage|objtool|types)\.h>$/ && \
+		$2 !~ /^<asm\/(alternative|cpufeatures|msr-index|nospec-branch|page_types|segment|svm|vmx)\.h>$/ {
 	wrong("x86/ cannot have " $2)
 }
 

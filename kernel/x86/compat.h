@@ -23,7 +23,8 @@
 #ifndef __ASSEMBLER__
 
 #include <asm/msr-index.h>
-#include <asm/svm.h>
+
+#include "x86/svm/vmcb.h"
 
 /* Since 6.6 the lock bit of VM_CR has one name for both vendors' uses. */
 #ifndef SVM_VM_CR_SVM_DISABLE

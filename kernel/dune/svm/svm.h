@@ -16,14 +16,13 @@
 #include <linux/jump_label.h>
 #include <asm/msr-index.h>
 #include <asm/page.h>
-/* <asm/svm.h> uses names of bitops.h and page.h without including them. */
-#include <asm/svm.h>
 
 #include "dune/exit.h"
 #include "dune/guest_state.h"
 #include "dune/vcpu.h"
 #include "virt/tag.h"
 #include "x86/svm/instructions.h"
+#include "x86/svm/vmcb.h"
 
 struct dune_regs;
 struct dune_state;

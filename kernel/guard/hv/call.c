@@ -4,13 +4,13 @@
  * them gives it more than it has, except for stopping, which ends with the seal.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 #include <asm/trapnr.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/hv.h"
 #include "guard/hv/views.h"
 #include "x86/registers.h"
+#include "x86/svm/vmcb.h"
 
 static u64 *reg(struct hv_cpu *cpu, unsigned int offset)
 {

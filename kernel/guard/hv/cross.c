@@ -5,13 +5,13 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
-#include <asm/svm.h>
 #include <asm/trapnr.h>
 #include <uapi/asm/processor-flags.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/views.h"
 #include "x86/registers.h"
+#include "x86/svm/vmcb.h"
 
 #define ATTRIBUTE_LONG	BIT(9)	/* of CS in the VMCB: 64-bit code */
 

@@ -6,10 +6,10 @@
  * the places that Linux names; the comparison then decides whether these have what was described.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/views.h"
+#include "x86/svm/vmcb.h"
 
 #define PAGE		4096ULL
 

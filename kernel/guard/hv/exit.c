@@ -5,7 +5,6 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
-#include <asm/svm.h>
 #include <asm/trapnr.h>
 #include <uapi/asm-generic/errno.h>
 
@@ -13,6 +12,7 @@
 #include "guard/hv/views.h"
 #include "x86/msr.h"
 #include "x86/registers.h"
+#include "x86/svm/vmcb.h"
 
 #define EXIT_DB		(SVM_EXIT_EXCP_BASE + X86_TRAP_DB)
 

@@ -8,9 +8,9 @@
  * Nothing is read that the guest cannot read, and of what was read it learns where 0Fh is.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 
 #include "guard/hv/hv.h"
+#include "x86/svm/vmcb.h"
 
 /* An instruction has 15 bytes at most, and two of them are no prefixes. */
 #define MOST_PREFIXES	13

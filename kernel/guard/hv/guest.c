@@ -4,12 +4,12 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
-#include <asm/svm.h>
 #include <asm/trapnr.h>
 #include <uapi/asm/debugreg.h>
 #include <uapi/asm/processor-flags.h>
 
 #include "guard/hv/hv.h"
+#include "x86/svm/vmcb.h"
 
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error)
 {

@@ -7,12 +7,12 @@
  * first time on that a function is locked (privilege/pci.c).
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 #include <asm/trapnr.h>
 
 #include "guard/hv/lock.h"
 #include "guard/hv/port.h"
 #include "guard/hv/views.h"
+#include "x86/svm/vmcb.h"
 
 /* Of the byte with SLP_TYP and SLP_EN (ACPI 6.5, 4.8.3.2.1 and 4.8.3.7). */
 #define SLEEP_ENABLE	BIT(5)

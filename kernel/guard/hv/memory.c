@@ -12,13 +12,13 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
-#include <asm/svm.h>
 #include <asm/trapnr.h>
 #include <uapi/asm/debugreg.h>
 #include <uapi/asm/processor-flags.h>
 
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
+#include "x86/svm/vmcb.h"
 
 #define LARGE_PAGE	0x200000
 #define PAGE_WORDS	512

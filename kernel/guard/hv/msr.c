@@ -8,12 +8,12 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
-#include <asm/svm.h>
 #include <asm/trapnr.h>
 
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
 #include "x86/registers.h"
+#include "x86/svm/vmcb.h"
 
 /* Older headers lack these bits of HWCR: no boost; CPUID faults in ring 3. */
 #define HWCR_CPB_DIS		BIT_ULL(25)

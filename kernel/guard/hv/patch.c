@@ -14,10 +14,10 @@
  * is in M. That ends, because the kernel sends an interrupt to every CPU after it has patched.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
+#include "x86/svm/vmcb.h"
 
 #define PAGE		4096ULL
 #define INT3		0xcc

@@ -5,11 +5,11 @@
  * have no more of it than K has.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
+#include "x86/svm/vmcb.h"
 
 #define PAGE		4096ULL
 #define LARGE_PAGE	0x200000ULL

@@ -15,9 +15,9 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
-#include <asm/svm.h>
 
 #include "guard/hv/views.h"
+#include "x86/svm/vmcb.h"
 
 #define PRESENT		BIT_ULL(0)
 #define LARGE		BIT_ULL(7)

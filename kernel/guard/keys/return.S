@@ -4,10 +4,12 @@
  * here with the stack pointer of the call, so that the kernel itself reads the return address.
  */
 #include <linux/linkage.h>
+#include <linux/objtool.h>
 #include <asm/nospec-branch.h>
 
 	.text
 
 SYM_FUNC_START(keys_return)
+	ANNOTATE_NOENDBR
 	RET
 SYM_FUNC_END(keys_return)

@@ -8,6 +8,7 @@
 #include <asm/msr-index.h>
 #include <asm/processor.h>
 
+#include "guard/linux/compat.h"
 #include "guard/linux/guard.h"
 #include "x86/compat.h"
 #include "x86/msr.h"

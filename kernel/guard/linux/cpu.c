@@ -17,10 +17,10 @@
 #include <asm/msr-index.h>
 #include <asm/msr.h>
 #include <asm/processor-flags.h>
-#include <asm/svm.h>
 
 #include "guard/linux/guard.h"
 #include "x86/msr.h"
+#include "x86/svm/vmcb.h"
 
 static int fail_on_cpu = -1;
 module_param(fail_on_cpu, int, 0600);

@@ -18,10 +18,11 @@
 #include <linux/string.h>
 #include <asm/cpufeature.h>
 #include <asm/msr-index.h>
-#include <asm/svm.h>
 
+#include "guard/linux/compat.h"
 #include "guard/linux/guard.h"
 #include "x86/msr.h"
+#include "x86/svm/vmcb.h"
 
 #define TOP_SHIFT	39	/* of the address, in a table of the top level */
 #define GB_SHIFT	30

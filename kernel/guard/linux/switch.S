@@ -41,9 +41,12 @@
  *
  * guard_cross_out(): back. RSI: Linux's CR3, RCX: its CR4, RDX: where to go. CR3 is loaded without
  * its PCID first, since CR4.PCIDE may be clear until then; RDI is free.
+ *
+ * Neither has ENDBR: AMD's processors do not track indirect branches.
  */
 	.balign	128
 SYM_FUNC_START(guard_cross_in)
+	ANNOTATE_NOENDBR
 	mov	%rsi, %cr3
 	mov	%rcx, %cr4
 	ANNOTATE_RETPOLINE_SAFE
@@ -51,6 +54,7 @@ SYM_FUNC_START(guard_cross_in)
 SYM_FUNC_END(guard_cross_in)
 
 SYM_FUNC_START(guard_cross_out)
+	ANNOTATE_NOENDBR
 	mov	%rsi, %rdi
 	and	$~0xfff, %rdi
 	mov	%rdi, %cr3

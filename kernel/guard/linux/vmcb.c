@@ -11,10 +11,11 @@
 #include <asm/msr-index.h>
 #include <asm/page.h>
 #include <asm/processor-flags.h>
-#include <asm/svm.h>
 
+#include "guard/linux/compat.h"
 #include "guard/linux/guard.h"
 #include "x86/msr.h"
+#include "x86/svm/vmcb.h"
 
 /* The ASID of the only guest; the host has 0 (APM 15.16). */
 #define GUEST_ASID	1

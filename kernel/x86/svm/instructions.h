@@ -9,9 +9,9 @@
 
 #include <linux/bits.h>
 #include <linux/types.h>
-#include <asm/svm.h>
 
 #include "x86/compat.h"
+#include "x86/svm/vmcb.h"
 
 /* CPUID leaves: SVM's, EBX is the number of ASIDs; encrypted guests', ECX that of theirs. */
 #define CPUID_SVM		0x8000000a

@@ -285,8 +285,8 @@ static long trap(u64 msr, u64 breakpoints)
 	trap_from = execute_traps(msr, 0);
 	for (i = 0; breakpoints && i < 2; i++) {
 		events[i] = set_breakpoint(trap_from + 1 + 2 * i);
-		if (IS_ERR((void __force *)events[i]))
-			return PTR_ERR((void __force *)events[i]);
+		if (IS_ERR_VALUE((unsigned long)events[i]))
+			return (long)events[i];
 	}
 	err = register_die_notifier(&step_block);
 	local_irq_save(flags);

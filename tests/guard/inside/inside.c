@@ -145,7 +145,7 @@ void enter_stop(void)
 	WRITE_ONCE(ends, true);
 	/* Each of the two starts the other one, but only the work item starts the timer. */
 	cancel_work_sync(&work);
-	del_timer_sync(&timer);
+	timer_delete_sync(&timer);
 	cancel_work_sync(&work);
 }
 

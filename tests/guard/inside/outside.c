@@ -23,6 +23,12 @@
 #include "guard/linux/views.h"
 #include "inside.h"
 
+/* Since 6.16 the size is in the name. */
+#ifndef rdmsrq
+#define rdmsrq	rdmsrl
+#define wrmsrq	wrmsrl
+#endif
+
 #define NUMBER	3	/* of the registration */
 
 #define BLOB_ORDER	4
@@ -436,10 +442,10 @@ static u64 with_forged_gs(const void *at, bool replays)
 	u64 base, read;
 
 	local_irq_save(flags);
-	rdmsrl(MSR_GS_BASE, base);
-	wrmsrl(MSR_GS_BASE, base + 64);
+	rdmsrq(MSR_GS_BASE, base);
+	wrmsrq(MSR_GS_BASE, base + 64);
 	read = replays ? outside_replay(at, private) : outside_jump(at, private);
-	wrmsrl(MSR_GS_BASE, base);
+	wrmsrq(MSR_GS_BASE, base);
 	local_irq_restore(flags);
 	return read;
 }

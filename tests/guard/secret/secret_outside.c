@@ -25,6 +25,15 @@
 #include "guard/secret.h"
 #include "secret.h"
 
+#ifndef HAVE_HRTIMER_SETUP
+static void hrtimer_setup(struct hrtimer *timer, enum hrtimer_restart (*function)(struct hrtimer *),
+			  clockid_t clock_id, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock_id, mode);
+	timer->function = function;
+}
+#endif
+
 static struct dentry *file;
 static int number = -1;
 static u64 result;
@@ -219,8 +228,7 @@ static u64 spin(u64 rounds, u64 tampers)
 
 	clock.tampers = tampers;
 	preempt_disable();
-	hrtimer_init(&clock.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	clock.timer.function = tick;
+	hrtimer_setup(&clock.timer, tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	hrtimer_start(&clock.timer, ns_to_ktime(100000), HRTIMER_MODE_REL_PINNED_HARD);
 	value = enter(SECRET_SPIN, rounds);
 	hrtimer_cancel(&clock.timer);
@@ -239,8 +247,7 @@ static noinline u64 replay(void)
 	u64 value;
 
 	clock.tampers = TAMPER_NOTHING;
-	hrtimer_init(&clock.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	clock.timer.function = tick;
+	hrtimer_setup(&clock.timer, tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	hrtimer_start(&clock.timer, ns_to_ktime(100000), HRTIMER_MODE_REL_PINNED_HARD);
 	value = make(&call);
 	hrtimer_cancel(&clock.timer);

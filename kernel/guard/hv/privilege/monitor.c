@@ -9,13 +9,13 @@
  * one has to know the pool at launch, when Linux is trusted, and the numbers of RDRAND.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/lock.h"
 #include "guard/hv/sha256.h"
 #include "guard/hv/views.h"
 #include "x86/registers.h"
+#include "x86/svm/vmcb.h"
 
 #define CPUID_FEATURES	1
 #define FEATURE_RDRAND	BIT(30)		/* in ECX */

@@ -4,11 +4,11 @@
  * map in which they do not exit; in K they do, and guard/hv/msr.c decides.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/views.h"
 #include "x86/svm/instructions.h"
+#include "x86/svm/vmcb.h"
 
 #define MAP_PAGES	2
 #define MAP_SIZE	(MAP_PAGES * 4096)

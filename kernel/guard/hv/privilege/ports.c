@@ -4,12 +4,12 @@
  * they do, and io.c decides.
  */
 #include <linux/types.h>
-#include <asm/svm.h>
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
 #include "x86/svm/instructions.h"
+#include "x86/svm/vmcb.h"
 
 #define MAP_PAGES	3
 #define MAP_SIZE	(MAP_PAGES * 4096)
