@@ -37,9 +37,9 @@ enum { CALL_REGISTER = 5, CALL_ARM = 7, CALL_DESCRIBE = 12, CALL_UNDESCRIBE, CAL
 
 /* enum lie of inside/outside.c */
 enum {
-	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, GUARDS_PAGE, DEVICE, TOO_HIGH, NO_INIT,
+	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, PAGE_AT, DEVICE, TOO_HIGH, NO_INIT,
 	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
-	WRITTEN, NO_FLUSH, LOADED_TWICE,
+	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT,
 };
 
 static int fd;
@@ -194,7 +194,11 @@ static void all_lies(void)
 	lies(SAME_PAGE, 0, ENOEXEC, "a copy of a page, to which no address leads");
 	lies(SWAPPED_PAGES, 0, ENOEXEC, "two pages in another order");
 	lies(TWICE, 0, EINVAL, "a page in two places");
-	lies(GUARDS_PAGE, guard_status(fd).address, EINVAL, "a page of the guard's");
+	lies(PAGE_AT, guard_status(fd).address, EINVAL, "a page of the guard's");
+	lies(PAGE_AT, ask_module("dune-guard-secret", "exchange", 0, 0, 0), EINVAL,
+	     "a page that a module of class S may write");
+	lies(DATA_AT, ask_module("dune-guard-secret", "private-at", 0, 0, 0), EINVAL,
+	     "data at the address of its secrets");
 	lies(DEVICE, 0, EINVAL, "a device's memory");
 	lies(TOO_HIGH, 0, EINVAL, "nothing there");
 	lies(IS_LIVE, 0, EINVAL, "init has run");
@@ -319,6 +323,7 @@ int main(void)
 	lies(OTHER_PAGE, 0, ENOEXEC, "a page with other bytes");
 	lies(OTHER_NUMBER, 1, ENOEXEC, "another registered module");
 
+	secrets_load();
 	is(guard_request(fd, DUNE_GUARD_SEAL), 0, "the seal");
 	says("register", "/tmp/inside.toml", 1, "the guard is sealed: its registrations stay");
 	says("unregister", "dune_guard_inside", 1, "the guard is sealed: its registrations stay");

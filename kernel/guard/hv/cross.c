@@ -40,8 +40,10 @@ static u32 slot_of(const struct hv_guarded *guarded, u32 activation)
 
 static bool has(const struct hv_guarded *guarded, u64 rip)
 {
-	return rip - guarded->module.text < guarded->size ||
-	       rip - guarded->module.init_text < guarded->init_size;
+	return rip - guarded->module.text <
+		       __atomic_load_n(&guarded->size, __ATOMIC_RELAXED) ||
+	       rip - guarded->module.init_text <
+		       __atomic_load_n(&guarded->init_size, __ATOMIC_RELAXED);
 }
 
 static struct hv_guarded *find(u64 rip)
@@ -251,8 +253,8 @@ static void carry_out_in(struct hv_cpu *cpu, struct hv_guarded *guarded, struct 
 			enter_m(cpu, guarded, &guarded->pool[argument]);
 			break;
 		case ACT_FAULT:
-			/* Once this CPU has flushed after the thaw, L may be gone. */
-			if (guarded->leaving || !guarded->lowered_view)
+			/* In class S there is no L. */
+			if (!guarded->lowered_view)
 				hv_inject(cpu, X86_TRAP_GP, true);
 			else
 				hv_lower(cpu, guarded);
@@ -299,7 +301,7 @@ static void hand_over(struct hv_cpu *cpu, u64 flags)
 
 bool hv_cross_fetch(struct hv_cpu *cpu)
 {
-	u64 rip = hv_vmcb_of_k(cpu)->save.rip;
+	u64 rip = hv_vmcb_of_k(cpu)->save.rip, k_has;
 	struct hv_guarded *guarded = find(rip);
 	struct border_exit exit;
 	struct border_claim claim;
@@ -315,14 +317,20 @@ bool hv_cross_fetch(struct hv_cpu *cpu)
 		return true;
 	}
 	if (!guarded) {
-		if (!hv_nested_look(hv_vmcb_of_k(cpu)->control.exit_info_2))
+		k_has = hv_nested_look(hv_vmcb_of_k(cpu)->control.exit_info_2);
+		if (!k_has)
 			return false;
+		/* The module has left, or its init, and this CPU has not yet flushed. */
+		if (!(k_has & HV_NPT_NO_EXECUTE)) {
+			hv_lower(cpu, NULL);
+			return true;
+		}
 		report(cpu, HV_LOG_ENTER, rip);
 		hv_inject(cpu, X86_TRAP_GP, true);
 		return true;
 	}
 	/* The guest executes its fetch again. */
-	if (guarded->pending && !hv_patch_carry(guarded))
+	if (guarded->pending && !hv_patch_carry(cpu, guarded))
 		return true;
 	hv_border_begin(&border, cpu, guarded);
 	look_at_views(cpu, &border);

@@ -452,6 +452,12 @@ bool hv_call(struct hv_cpu *cpu);
 
 /* walk.c */
 /*
+ * Reads an entry of a page table of the guest's, or another 8 bytes. The resident part reads no
+ * such table in another way. Returns false if the guest has no memory there, or if what it has is
+ * hidden from it.
+ */
+bool hv_walk_entry(u64 physical, u64 *value);
+/*
  * Finds the physical address of a linear one of the guest, by the page table of @cr3. Returns false
  * if it has none, or its page tables are hidden from the guest.
  */

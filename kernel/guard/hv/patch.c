@@ -89,19 +89,35 @@ static void carry_end(struct hv_guarded *guarded)
 	__atomic_store_n(&guarded->carries, false, __ATOMIC_RELEASE);
 }
 
-/* The bytes of the shadow and of the golden frame at a place of text. */
+/* Which golden frame is at a place of text. */
+static u32 frame_at(const struct hv_guarded *guarded, u32 region, u32 offset)
+{
+	u32 first = region == CONTENT_INIT_TEXT ?
+		    guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages : 0;
+
+	return first + offset / PAGE;
+}
+
+/* The bytes of the shadow and of the golden frame there. */
 static u8 *shadow_at(const struct hv_guarded *guarded, u32 region, u32 offset)
 {
-	u32 frame = offset / PAGE;
-
-	if (region == CONTENT_INIT_TEXT)
-		frame += guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages;
-	return guarded->shadows[frame] + offset % PAGE;
+	return guarded->shadows[frame_at(guarded, region, offset)] + offset % PAGE;
 }
 
 static u8 *golden_at(const struct hv_guarded *guarded, u32 region, u32 offset)
 {
 	return (u8 *)guarded->known->memory[region].pages[offset / PAGE] + offset % PAGE;
+}
+
+static bool is_same(const struct hv_guarded *guarded, const struct content_site *site, u32 region,
+		    u32 offset)
+{
+	u32 end = offset + site->length;
+
+	for (; offset < end; offset++)
+		if (*golden_at(guarded, region, offset) != *shadow_at(guarded, region, offset))
+			return false;
+	return true;
 }
 
 /*
@@ -112,9 +128,10 @@ static bool carry(struct hv_guarded *guarded, const struct content_site *site, u
 		  u32 offset)
 {
 	u8 was[LONGEST_SITE];
-	bool same = true;
 	u32 i;
 
+	if (is_same(guarded, site, region, offset))
+		return true;
 	if (site->length > LONGEST_SITE)
 		return false;
 	for (i = 0; i < site->length; i++) {
@@ -122,17 +139,25 @@ static bool carry(struct hv_guarded *guarded, const struct content_site *site, u
 
 		was[i] = *golden;
 		*golden = *shadow_at(guarded, region, offset + i);
-		same &= was[i] == *golden;
 	}
-	if (same || content_allows(&guarded->known->content, guarded->known->memory, site, region,
-				   offset))
+	if (content_allows(&guarded->known->content, guarded->known->memory, site, region, offset))
 		return true;
 	for (i = 0; i < site->length; i++)
 		*golden_at(guarded, region, offset + i) = was[i];
 	return false;
 }
 
-static void carry_all(struct hv_guarded *guarded)
+/* Carries what the kernel has written there, or logs that the module may not have it. */
+static void settle(struct hv_cpu *cpu, struct hv_guarded *guarded, const struct content_site *site,
+		   u32 region, u32 offset)
+{
+	/* Linux replaces the INT3 when the rest of its patch is written. */
+	if (!carry(guarded, site, region, offset) && *shadow_at(guarded, region, offset) != INT3)
+		hv_log(cpu, HV_LOG_PATCH,
+		       guarded->frames[frame_at(guarded, region, offset)] + offset % PAGE);
+}
+
+static void settle_all(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	const struct content *content = &guarded->known->content;
 	u32 i, k;
@@ -145,7 +170,8 @@ static void carry_all(struct hv_guarded *guarded)
 		    (section->region != CONTENT_INIT_TEXT || !guarded->init_size))
 			continue;
 		for (k = 0; k < section->sites; k++, site++)
-			carry(guarded, site, section->region, section->offset + site->offset);
+			settle(cpu, guarded, site, section->region,
+			       section->offset + site->offset);
 	}
 }
 
@@ -170,19 +196,17 @@ static void look_at(struct hv_cpu *cpu, const struct written *written)
 	if (guarded->known && is_text)
 		site = content_site_at(&guarded->known->content, written->region, written->offset,
 				       &start);
-	if (site && !carry_begin(guarded)) {
+	if (!site) {
+		hv_log(cpu, HV_LOG_PATCH, cpu->patched);
+		return;
+	}
+	/* Until the module was compared, nothing is known of the place of a site. */
+	if (!registration_runs(&guarded->border) || !carry_begin(guarded)) {
 		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
 		return;
 	}
-	if (site) {
-		bool done = carry(guarded, site, written->region, start);
-
-		carry_end(guarded);
-		/* It is not complete. */
-		if (done || *shadow_at(guarded, written->region, start) == INT3)
-			return;
-	}
-	hv_log(cpu, HV_LOG_PATCH, cpu->patched);
+	settle(cpu, guarded, site, written->region, start);
+	carry_end(guarded);
 }
 
 void hv_patch_written(struct hv_cpu *cpu)
@@ -198,17 +222,19 @@ void hv_patch_written(struct hv_cpu *cpu)
 	cpu->patched = 0;
 }
 
-bool hv_patch_carry(struct hv_guarded *guarded)
+bool hv_patch_carry(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	bool done;
 
 	hv_lock(&hv_views_lock);
-	done = carry_begin(guarded);
-	if (done) {
+	/* It is entered only if it is armed: then what is pending is carried. */
+	done = !registration_runs(&guarded->border);
+	if (!done && carry_begin(guarded)) {
 		guarded->pending = false;
 		guarded->waits = 0;
-		carry_all(guarded);
+		settle_all(cpu, guarded);
 		carry_end(guarded);
+		done = true;
 	}
 	hv_unlock(&hv_views_lock);
 	return done || __atomic_add_fetch(&guarded->waits, 1, __ATOMIC_RELAXED) > MOST_WAITS;

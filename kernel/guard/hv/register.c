@@ -292,13 +292,60 @@ static bool is_sorted(const u64 *offsets, u32 count, u64 size)
 /* A page of memory that is the kernel's in all views. */
 static bool is_plain(u64 frame)
 {
-	return !(frame & ~HV_ADDRESS) && frame < hv_config.end &&
-	       frame - hv_config.memory >= hv_config.memory_size &&
+	return !(frame & ~HV_ADDRESS) && frame < hv_config.end && !hv_is_guards(frame) &&
 	       hv_nested_look(frame) == (frame | HV_NPT_WRITE);
 }
 
-/* Memory that nobody but the CPUs changes (and devices, by DMA). */
-static bool is_memory(u64 frame)
+static bool is_in(u64 frame, const u64 *frames, u32 count)
+{
+	while (count--)
+		if (*frames++ == frame)
+			return true;
+	return false;
+}
+
+/* Whether a module of class S shares the page with the kernel: it is plain, but M may write it. */
+static bool is_exchange(u64 frame)
+{
+	u32 i;
+
+	for (i = 0; i < HV_REGISTRATIONS; i++)
+		if (hv_guarded[i].used && is_in(frame, hv_guarded[i].exchanges,
+						hv_guarded[i].copy->secret.exchange_pages))
+			return true;
+	return false;
+}
+
+/* Whether a page of a module of class S, which no other M has, is at a linear address. */
+static bool is_secrets(u64 address)
+{
+	const struct hv_registration *copy;
+	u32 i;
+
+	for (i = 0; i < HV_REGISTRATIONS; i++) {
+		if (!hv_guarded[i].used || !hv_is_secret(&hv_guarded[i]))
+			continue;
+		copy = hv_guarded[i].copy;
+		if (address - copy->text < copy->text_pages * PAGE ||
+		    address - copy->ranges[HV_RODATA].address <
+			    copy->ranges[HV_RODATA].pages * PAGE ||
+		    address - copy->secret.private < copy->private_count * PAGE ||
+		    address - copy->secret.exchange < copy->secret.exchange_pages * PAGE)
+			return true;
+	}
+	return false;
+}
+
+static bool is_others(struct hv_cpu *cpu, u64 address)
+{
+	return hv_space_owns(cpu, address) || is_secrets(address);
+}
+
+/*
+ * Memory that nobody but the CPUs changes (and devices, by DMA). hv_is_memory() also accepts the
+ * first megabyte, with its devices.
+ */
+static bool is_ram(u64 frame)
 {
 	u32 i;
 
@@ -312,22 +359,22 @@ static bool is_memory(u64 frame)
 static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
-	u32 i, k;
+	/* The private frames are followed by those of the exchange. */
+	u32 others = copy->private_count + copy->secret.exchange_pages, i;
 
-	for (i = 0; i < guarded->golden; i++) {
-		if (!is_plain(guarded->frames[i]) || !is_memory(guarded->frames[i]) ||
-		    hv_space_owns(cpu, hv_place(guarded, i).address))
+	for (i = 0; i < guarded->golden; i++)
+		if (!is_plain(guarded->frames[i]) || !is_ram(guarded->frames[i]) ||
+		    is_exchange(guarded->frames[i]) ||
+		    is_in(guarded->frames[i], guarded->frames, i) ||
+		    is_in(guarded->frames[i], guarded->privates, others) ||
+		    is_others(cpu, hv_place(guarded, i).address))
 			return false;
-		for (k = 0; k < i; k++)
-			if (guarded->frames[k] == guarded->frames[i])
-				return false;
-	}
 	for (i = 0; i < copy->data_count; i++)
-		if (hv_space_owns(cpu, guarded->datas[i].address))
+		if (is_others(cpu, guarded->datas[i].address))
 			return false;
-	/* The exchange's frames follow. */
-	for (i = 0; i < copy->private_count + copy->secret.exchange_pages; i++)
-		if (!is_plain(guarded->privates[i]))
+	for (i = 0; i < others; i++)
+		if (!is_plain(guarded->privates[i]) || is_exchange(guarded->privates[i]) ||
+		    is_in(guarded->privates[i], guarded->privates, i))
 			return false;
 	return true;
 }
@@ -371,7 +418,7 @@ static bool add_secret(struct hv_guarded *guarded)
 	module->stack_size = secret->stack_pages * PAGE;
 	guarded->pool = &hv_activations[HV_ACTIVATIONS + guarded->number * HV_STACKS];
 	guarded->pool_size = secret->stacks;
-	return !copy->data_count && !copy->ranges[HV_INIT_TEXT].pages &&
+	return !copy->data_count && !copy->privilege_count && !copy->ranges[HV_INIT_TEXT].pages &&
 	       !copy->ranges[HV_INIT_RODATA].pages && !module->init &&
 	       !module_has(module, secret->gate) && module_has(module, module->stub) &&
 	       !module_entry(module, module->stub) &&
@@ -508,8 +555,11 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
 		err = -EINVAL;
 	if (!err && !furnish(cpu, guarded))
 		err = -ENOMEM;
-	if (!err)
+	if (!err) {
 		err = hv_privileges_init(guarded);
+		if (err == -EINVAL)
+			err = -ENXIO;
+	}
 	if (err) {
 		if (guarded->copy)
 			forget(cpu, guarded);
@@ -646,6 +696,12 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 	default: /* HV_CALL_THAW */
 		if (!step_kind(cpu, guarded, EVENT_THAW))
 			return -EBUSY;
+		/*
+		 * Nobody finds the module by an address any more. A CPU that has found it before is
+		 * in the guard, so it has not acknowledged.
+		 */
+		__atomic_store_n(&guarded->size, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&guarded->init_size, 0, __ATOMIC_RELAXED);
 		guarded->releasing = 0;
 		guarded->leaving = present;
 		return 0;

@@ -84,11 +84,6 @@ void hv_space_reveal(u64 root)
 					      HV_NPT_SHARED;
 }
 
-static u64 *kernel_table(u64 entry)
-{
-	return hv_guest_memory(entry & HV_ADDRESS);
-}
-
 /*
  * VMCB and address space are those of the launch: Linux is trusted then. M exits for whatever the
  * kernel would handle, and for what would change its constants.
@@ -101,7 +96,7 @@ void hv_space_start(struct hv_cpu *cpu)
 		INTERCEPT_LOAD_IDTR, INTERCEPT_LOAD_GDTR, INTERCEPT_LOAD_LDTR, INTERCEPT_LOAD_TR,
 	};
 	struct vmcb *m = hv_vmcb_of_m(cpu);
-	u64 *kernel = kernel_table(hv_vmcb_of_k(cpu)->save.cr3);
+	u64 *kernel = hv_guest_memory(hv_vmcb_of_k(cpu)->save.cr3 & HV_ADDRESS);
 	u32 i;
 
 	cpu->copied_count = 0;
@@ -152,22 +147,40 @@ void hv_space_stop(struct hv_cpu *cpu)
 	cpu->space = NULL;
 }
 
+/* An entry of the table to which the kernel's @entry leads; 0 if it leads to no table. */
+static u64 kernel_entry(u64 entry, u32 index)
+{
+	u64 found;
+
+	if (!(entry & PRESENT) || entry & LARGE ||
+	    !hv_walk_entry((entry & HV_ADDRESS) + index * 8, &found))
+		return 0;
+	return found & ~OWN;
+}
+
+static void copy_table(u64 *table, u64 entry)
+{
+	u32 i;
+
+	for (i = 0; i < ENTRIES; i++)
+		table[i] = kernel_entry(entry, i);
+}
+
 bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 {
-	u64 *entry = &cpu->space[hv_index(address, 39)], kernel;
-	u64 *table, *from = kernel_table(cr3);
-	u32 shift, i;
+	u64 *entry = &cpu->space[hv_index(address, 39)], *table;
+	u64 kernel = (cr3 & HV_ADDRESS) | PRESENT;
+	u32 shift;
 
 	for (shift = 39; shift > 12; shift -= 9) {
-		kernel = from ? from[hv_index(address, shift)] : 0;
-		from = kernel & PRESENT && !(kernel & LARGE) ? kernel_table(kernel) : NULL;
+		kernel = kernel_entry(kernel, hv_index(address, shift));
 		if (!(*entry & PRESENT) || !(*entry & OWN)) {
 			table = take();
 			if (!table)
 				return false;
 			/* Linux never frees the tables to which these entries lead. */
-			for (i = 0; from && shift > 30 && i < ENTRIES; i++)
-				table[i] = from[i] & ~OWN;
+			if (shift > 30)
+				copy_table(table, kernel);
 			__atomic_store_n(entry, in_window(table) | TABLE, __ATOMIC_RELEASE);
 		}
 		entry = &own_table(*entry)[hv_index(address, shift - 9)];
@@ -205,30 +218,29 @@ void hv_space_clear_copies(struct hv_cpu *cpu)
 
 bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address)
 {
-	u64 *table = cpu->space, kernel, *entry;
-	u64 *from = kernel_table(hv_vmcb_of_k(cpu)->save.cr3);
+	u64 kernel = (hv_vmcb_of_k(cpu)->save.cr3 & HV_ADDRESS) | PRESENT;
+	u64 *table = cpu->space, *entry, was;
 	u32 shift;
 
 	for (shift = 39; shift >= 12; shift -= 9) {
 		entry = &table[hv_index(address, shift)];
-		/* Nothing is read of a device, perhaps the module's. */
-		if (!hv_is_memory((u64)from))
-			return false;
-		kernel = from[hv_index(address, shift)];
+		kernel = kernel_entry(kernel, hv_index(address, shift));
 		if (!(kernel & PRESENT))
 			return false;
-		if (!(*entry & PRESENT))
+		was = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+		if (!(was & PRESENT))
 			break;
-		if (shift == 12 || !(*entry & OWN) || kernel & LARGE)
+		if (shift == 12 || !(was & OWN))
 			return false;
-		table = own_table(*entry);
-		from = kernel_table(kernel);
+		table = own_table(was);
 	}
 	if (cpu->copied_count == HV_COPIED) {
 		hv_space_clear_copies(cpu);
 		cpu->vmcb->control.tlb_ctl = hv_config.flush_tag;
 	}
-	cpu->copied[cpu->copied_count++] = entry;
-	*entry = kernel & ~OWN;
+	/* Another CPU may have put a guarded module there meanwhile: then M faults again. */
+	if (__atomic_compare_exchange_n(entry, &was, kernel, false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED))
+		cpu->copied[cpu->copied_count++] = entry;
 	return true;
 }

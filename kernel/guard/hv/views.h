@@ -216,8 +216,8 @@ struct hv_known {
  * struct hv_guarded - a module, while it is registered
  * @used:	otherwise nothing here has a meaning
  * @number:	its index
- * @size:	of its text; 0 if it is not used
- * @init_size:	of its init text; 0 once that is given back
+ * @size:	of its text; 0 if it is not used, or leaves
+ * @init_size:	of its init text; 0 once that is given back, or the module leaves
  * @border:	its automaton
  * @module:	what border control knows about it
  * @copy:	the guard's own copy of what was registered, or was made of a description
@@ -407,7 +407,7 @@ bool hv_patch_faults(struct hv_cpu *cpu, u64 address);
 /* The step is done. */
 void hv_patch_written(struct hv_cpu *cpu);
 /* Patches are pending, and this CPU is about to enter M. Returns whether it may. */
-bool hv_patch_carry(struct hv_guarded *guarded);
+bool hv_patch_carry(struct hv_cpu *cpu, struct hv_guarded *guarded);
 
 /* register.c */
 /* K executes the shadow text of @guarded on this CPU (L); NULL: none. */

@@ -14,7 +14,7 @@
 #define TOP_SHIFT	39	/* four levels: a kernel with five is not launched */
 #define LEAF_SHIFT	12	/* of a page table's entries */
 
-static bool read(u64 physical, u64 *value)
+bool hv_walk_entry(u64 physical, u64 *value)
 {
 	if (!hv_is_memory(physical) || hv_is_guards(physical) || hv_nested_is_private(physical))
 		return false;
@@ -28,7 +28,7 @@ bool hv_walk(u64 cr3, u64 address, u64 *physical)
 	int shift = TOP_SHIFT;
 
 	for (;; shift -= 9) {
-		if (!read((entry & HV_ADDRESS) + hv_index(address, shift) * 8, &entry) ||
+		if (!hv_walk_entry((entry & HV_ADDRESS) + hv_index(address, shift) * 8, &entry) ||
 		    !(entry & ENTRY_PRESENT))
 			return false;
 		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & ENTRY_LARGE))
@@ -44,5 +44,6 @@ bool hv_walk_read(u64 cr3, u64 address, u64 *value)
 	u64 physical;
 
 	/* The 8 bytes are in one page. */
-	return !(address & 7) && hv_walk(cr3, address, &physical) && read(physical, value);
+	return !(address & 7) && hv_walk(cr3, address, &physical) &&
+	       hv_walk_entry(physical, value);
 }

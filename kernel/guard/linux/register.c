@@ -108,6 +108,12 @@ static const char *reason(int err)
 		return "this computer has too many CPUs or too long addresses";
 	case -EBUSY:
 		return "a CPU has not acknowledged";
+	case -ENXIO:
+		return "a privilege is not allowed, its BAR has moved, or a bridge is missing";
+	case -EADDRINUSE:
+		return "another module has one of its privileges";
+	case -ENOSPC:
+		return "too many devices and bridges are locked";
 	default:
 		return "its memory is not its own";
 	}

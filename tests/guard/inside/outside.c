@@ -215,7 +215,7 @@ enum lie {
 	SAME_PAGE,		/* a true copy of it, to which no address leads */
 	SWAPPED_PAGES,		/* two pages of the text */
 	TWICE,			/* one page of the text for two */
-	GUARDS_PAGE,		/* a page of the guard's memory, at lie_value */
+	PAGE_AT,		/* the first page is at the physical address lie_value */
 	DEVICE,			/* where a graphics card has its memory */
 	TOO_HIGH,		/* an address where nothing is */
 	NO_INIT,		/* without the regions of init */
@@ -229,6 +229,7 @@ enum lie {
 	WRITTEN,		/* between freeze and arm, the kernel writes to the text */
 	NO_FLUSH,		/* it is armed before all CPUs have flushed */
 	LOADED_TWICE,		/* the text of a module that is guarded already, as lie_value */
+	DATA_AT,		/* the data are at the address lie_value */
 };
 
 static ulong lie, lie_value;
@@ -319,7 +320,7 @@ static int tell_lie(const struct module *module)
 	case TWICE:
 		load->frames[1] = frame;
 		break;
-	case GUARDS_PAGE:
+	case PAGE_AT:
 		load->frames[0] = lie_value;
 		break;
 	case DEVICE:
@@ -341,6 +342,9 @@ static int tell_lie(const struct module *module)
 		break;
 	case OTHER_RODATA:
 		load->regions[CONTENT_RODATA].address = load->regions[CONTENT_DATA].address;
+		break;
+	case DATA_AT:
+		load->regions[CONTENT_DATA].address = lie_value;
 		break;
 	case USER_ADDRESS:
 		load->regions[CONTENT_TEXT].address = 0x10000000;

@@ -21,6 +21,12 @@ void debugfs_mount(void);
 unsigned long long ask_module(const char *name, const char *word, unsigned long long a,
 			      unsigned long long b, unsigned long long c);
 
+/*
+ * Loads a module of class S (secret/), and has it guarded. Bails out if that fails. Its commands
+ * "exchange" and "private-at" have as their results where its pages are.
+ */
+void secrets_load(void);
+
 /* Has it do something, by a word and two numbers, and returns its answer. */
 unsigned long long outside(const char *word, unsigned long long a, unsigned long long b);
 

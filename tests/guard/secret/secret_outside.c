@@ -520,6 +520,11 @@ static u64 command(const char *word, u64 a, u64 b)
 		return read_private(a);
 	if (!strcmp(word, "search"))
 		return search(a, b);
+	/* The physical address of a page that it shares; the linear one of its first private page. */
+	if (!strcmp(word, "exchange"))
+		return page_to_phys(vmalloc_to_page(secret_exchange));
+	if (!strcmp(word, "private-at"))
+		return (u64)secret_private;
 	if (!strcmp(word, "plant"))
 		return plant(a);
 	if (!strcmp(word, "cost"))

@@ -50,7 +50,10 @@ static u64 large_entry_of(enum shown shown, u64 at)
 	}
 }
 
-/* A range of one view. Where the view has a table of its own for 2 MB, it keeps the table. */
+/*
+ * A range of one view. Where the view has a table of its own for 2 MB, it keeps the table. There is
+ * memory for all entries (hv_privileges_need()).
+ */
 static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 {
 	u64 at = first, *entry;
@@ -79,7 +82,8 @@ static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum 
 	set(hv_config.nested_cr3, first, size, shown, 0);
 	set(hv_config.step_cr3, first, size, of_step, 0);
 	for (i = 0; i < HV_REGISTRATIONS; i++) {
-		if (!hv_guarded[i].view)
+		/* M of class S has no devices. */
+		if (!hv_guarded[i].view || hv_is_secret(&hv_guarded[i]))
 			continue;
 		if (&hv_guarded[i] != guarded)
 			set(hv_guarded[i].view, first, size, shown, HV_NPT_NO_EXECUTE);

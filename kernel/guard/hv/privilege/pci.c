@@ -389,7 +389,7 @@ static s64 lock_one(const struct hv_guarded *guarded, const struct hv_privilege 
 		if (lock->owner == guarded && lock->function == one->function)
 			return 0;
 		if (lock == &locks[HV_LOCKS - 1])
-			return -ENOMEM;
+			return -ENOSPC;
 	}
 	lock->function = one->function;
 	lock->is_bridge = one->kind == HV_PRIVILEGE_BRIDGE;

@@ -65,15 +65,20 @@ bool hv_is_taken(const struct hv_cpu *cpu, u32 kind, u64 at)
 	return hv_privilege_taken(kind, at, 1, guarded);
 }
 
+/* In each view: the upper levels, a directory for each GB, and tables for the two ends. */
+static u64 need_of_range(u64 size)
+{
+	return 5 + (size >> 30);
+}
+
 u64 hv_privileges_need(const struct hv_guarded *guarded, u64 views)
 {
-	u64 pages = 3 + 2, i;
+	u64 pages = 3 + 2 + views * need_of_range(hv_config.ecam_size), i;
 
-	/* A BAR: the upper levels, and tables for its two ends; and the same once for ECAM. */
 	for (i = 0; i < guarded->privilege_count; i++)
 		if (guarded->privileges[i].kind == HV_PRIVILEGE_MMIO)
-			pages += 5 * views;
-	return pages + 5 * views;
+			pages += views * need_of_range(guarded->privileges[i].size);
+	return pages;
 }
 
 /* What all kinds have in common. */
@@ -95,7 +100,7 @@ static s64 check(struct hv_guarded *guarded, u32 i)
 		one->size = 4096;
 	if (has(guarded, i, one->kind, one->first, one->size) ||
 	    hv_privilege_taken(one->kind, one->first, one->size, guarded))
-		return -EBUSY;
+		return -EADDRINUSE;
 	return 0;
 }
 
