@@ -11,16 +11,11 @@
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
 
-#define PAGE		4096ULL
-
 /* The addresses of the kernel's half, without the last page. */
 #define KERNEL_START	0xffff800000000000ULL
 #define KERNEL_END	0xfffffffffffff000ULL
 
-/* Present, writable, accessed, dirty, not executable. */
-#define DATA_RIGHTS	(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5) | BIT_ULL(6) | BIT_ULL(63))
-
-/* What is frozen, in the order of the golden frames; and what is M's data. */
+/* The regions that are frozen, in the order of the golden frames; and those that are M's data. */
 static const u8 golden_regions[] = {
 	CONTENT_TEXT, CONTENT_RODATA, CONTENT_INIT_TEXT, CONTENT_INIT_RODATA,
 };
@@ -32,12 +27,12 @@ static struct hv_known known_modules[HV_REGISTRATIONS];
 
 static u32 pages_of(u64 bytes)
 {
-	return (bytes + PAGE - 1) / PAGE;
+	return (bytes + HV_PAGE - 1) / HV_PAGE;
 }
 
 static bool is_readable(u64 page)
 {
-	return !(page % PAGE) && page < hv_config.end && !hv_is_guards(page);
+	return !(page % HV_PAGE) && page < hv_config.end && !hv_is_guards(page);
 }
 
 static void drop(struct hv_known *known)
@@ -48,7 +43,7 @@ static void drop(struct hv_known *known)
 	*known = (struct hv_known){};
 }
 
-/* The kernel is trusted here: what it may not have is verified when the module is loaded. */
+/* The kernel is trusted here. Whether the module can have them is verified when it is loaded. */
 static bool take_privileges(struct hv_known *known, const struct hv_description *from)
 {
 	u64 count = from->privilege_count, at = from->privileges;
@@ -67,7 +62,7 @@ static s64 take_description(struct hv_known *known, const struct hv_description 
 	u64 size = from->size;
 	u32 i;
 
-	if (!size || size > sizeof(from->frames) / sizeof(u64) * PAGE)
+	if (!size || size > sizeof(from->frames) / sizeof(u64) * HV_PAGE)
 		return -EINVAL;
 	known->blob_pages = pages_of(size);
 	known->blob = hv_pool_take(known->blob_pages);
@@ -78,7 +73,7 @@ static s64 take_description(struct hv_known *known, const struct hv_description 
 
 		if (!is_readable(frame))
 			return -EINVAL;
-		hv_copy_page(known->blob + i * PAGE, hv_guest_memory(frame));
+		hv_copy_page(known->blob + i * HV_PAGE, hv_guest_memory(frame));
 	}
 	if (!content_open(&known->content, known->blob, size))
 		return -EINVAL;
@@ -182,9 +177,9 @@ void hv_dissect(struct hv_guarded *guarded)
 	guarded->pool_size = HV_ACTIVATIONS;
 	module->class = copy->class;
 	module->text = copy->text;
-	module->text_end = copy->text + copy->text_pages * PAGE;
+	module->text_end = copy->text + copy->text_pages * HV_PAGE;
 	module->init_text = init->address;
-	module->init_text_end = init->address + init->pages * PAGE;
+	module->init_text_end = init->address + init->pages * HV_PAGE;
 	module->init = copy->init == HV_NOWHERE ? 0 : copy->text + copy->init;
 	module->exit = copy->exit == HV_NOWHERE ? 0 : copy->text + copy->exit;
 }
@@ -201,8 +196,8 @@ struct hv_place hv_place(const struct hv_guarded *guarded, u32 frame)
 		pages = copy->ranges[kind++].pages;
 	}
 	return (struct hv_place){
-		.address = address + frame * PAGE, .region = golden_regions[kind],
-		.offset = frame * PAGE, .is_text = kind == 0 || kind == 1 + HV_INIT_TEXT,
+		.address = address + frame * HV_PAGE, .region = golden_regions[kind],
+		.offset = frame * HV_PAGE, .is_text = kind == 0 || kind == 1 + HV_INIT_TEXT,
 	};
 }
 
@@ -217,10 +212,10 @@ static bool is_sane(const struct hv_load *load)
 
 		if (!size)
 			continue;
-		if (from % PAGE || size % PAGE || from < KERNEL_START || from >= KERNEL_END ||
+		if (from % HV_PAGE || size % HV_PAGE || from < KERNEL_START || from >= KERNEL_END ||
 		    size > KERNEL_END - from)
 			return false;
-		pages += size / PAGE;
+		pages += size / HV_PAGE;
 		for (k = 0; k < i; k++)
 			if (load->regions[k].size &&
 			    (load->regions[k].address - from < size ||
@@ -299,22 +294,22 @@ static void fill_frames(struct hv_guarded *guarded, struct hv_known *known,
 
 	for (i = 0; i < HV_LOAD_REGIONS; i++) {
 		frames[i] = next;
-		next += load->regions[i].size / PAGE;
+		next += load->regions[i].size / HV_PAGE;
 	}
 	for (i = 0; i < sizeof(golden_regions); i++) {
 		struct content_memory *memory = &known->memory[golden_regions[i]];
 
 		/* The image has all memory at its physical address. */
 		memory->pages = (const u8 *const *)golden;
-		for (at = 0; at < memory->size / PAGE; at++)
+		for (at = 0; at < memory->size / HV_PAGE; at++)
 			*golden++ = frames[golden_regions[i]][at];
 	}
 	for (i = 0; i < sizeof(data_regions); i++) {
 		const struct content_memory *memory = &known->memory[data_regions[i]];
 
-		for (at = 0; at < memory->size / PAGE; at++, data++) {
-			data->address = memory->address + at * PAGE;
-			data->entry = (frames[data_regions[i]][at] & HV_ADDRESS) | DATA_RIGHTS;
+		for (at = 0; at < memory->size / HV_PAGE; at++, data++) {
+			data->address = memory->address + at * HV_PAGE;
+			data->entry = (frames[data_regions[i]][at] & HV_ADDRESS) | HV_PTE_DATA;
 		}
 	}
 }
@@ -323,7 +318,7 @@ static struct hv_range range_of(const struct hv_known *known, u32 region)
 {
 	return (struct hv_range){
 		.address = known->memory[region].address,
-		.pages = known->memory[region].size / PAGE,
+		.pages = known->memory[region].size / HV_PAGE,
 	};
 }
 
@@ -342,14 +337,17 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 		};
 	init = load->is_live ? NULL : find_entry(known, CONTENT_ENTRY_INIT);
 	exit = find_entry(known, CONTENT_ENTRY_EXIT);
-	/* The kernel was trusted when it ran an init that nobody saw; not any more. */
+	/*
+	 * Before the seal the kernel is trusted to have run the right init. Afterwards a module is
+	 * armed together with its init only.
+	 */
 	if (hv_sealed && !init) {
 		for (i = 0; i < header->entries; i++)
 			if (known->content.entries[i].why & CONTENT_ENTRY_INIT)
 				return -EINVAL;
 	}
 	sizes.text = known->memory[CONTENT_TEXT].address;
-	sizes.text_pages = known->memory[CONTENT_TEXT].size / PAGE;
+	sizes.text_pages = known->memory[CONTENT_TEXT].size / HV_PAGE;
 	sizes.ranges[HV_RODATA] = range_of(known, CONTENT_RODATA);
 	sizes.ranges[HV_INIT_TEXT] = range_of(known, CONTENT_INIT_TEXT);
 	sizes.ranges[HV_INIT_RODATA] = range_of(known, CONTENT_INIT_RODATA);
@@ -380,7 +378,7 @@ s64 hv_compose(struct hv_guarded *guarded, u64 at)
 
 	if (!known->blob)
 		return -ENOENT;
-	/* The kernel can change its own at any time. */
+	/* The kernel can change its page at any time: this is a copy. */
 	load = hv_pool_take(1);
 	if (!load)
 		return -ENOMEM;

@@ -318,6 +318,19 @@ struct hv_header {
 /* Of misc_ctl in the VMCB: INVLPGB and TLBSYNC are the guest's (APM appendix B). */
 #define HV_INVLPGB_ENABLE	BIT_ULL(7)
 
+/* Of memory, in bytes, and of a page table. */
+#define HV_PAGE		4096ULL
+#define HV_LARGE_PAGE	0x200000ULL
+#define HV_ENTRIES	512
+
+/* Entries of the guest's page tables, and of M's. */
+#define HV_PTE_PRESENT	BIT_ULL(0)
+#define HV_PTE_LARGE	BIT_ULL(7)
+#define HV_PTE_TEXT	(HV_PTE_PRESENT | BIT_ULL(5))			/* accessed */
+#define HV_PTE_TABLE	(HV_PTE_TEXT | BIT_ULL(1))			/* and R/W */
+#define HV_PTE_CONSTANT	(HV_PTE_TEXT | BIT_ULL(63))			/* and no execute */
+#define HV_PTE_DATA	(HV_PTE_CONSTANT | BIT_ULL(1) | BIT_ULL(6))	/* and R/W, dirty */
+
 /* Entries of the nested page tables. The processor treats accesses as those of ring 3 there. */
 #define HV_NPT_READ	(BIT_ULL(0) | BIT_ULL(2) | BIT_ULL(5))		/* P, U/S, accessed */
 #define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
@@ -394,7 +407,7 @@ static inline void hv_copy_page(u64 *to, const u64 *from)
 {
 	u32 word;
 
-	for (word = 0; word < 512; word++)
+	for (word = 0; word < HV_ENTRIES; word++)
 		to[word] = from[word];
 }
 
@@ -402,7 +415,7 @@ static inline void hv_clear_page(u64 *page)
 {
 	u32 word;
 
-	for (word = 0; word < 512; word++)
+	for (word = 0; word < HV_ENTRIES; word++)
 		page[word] = 0;
 }
 

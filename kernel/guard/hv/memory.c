@@ -20,10 +20,6 @@
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
 
-#define LARGE_PAGE	0x200000
-#define PAGE_WORDS	512
-
-/* The exceptions that have an error code: #DF, #TS, #NP, #SS, #GP, #PF, #AC, #CP (APM 8.2). */
 /* What ends a step, besides exceptions. */
 #define STEP_INTERCEPTS	(BIT(INTERCEPT_INTR % 32) | BIT(INTERCEPT_NMI % 32) | \
 			 BIT(INTERCEPT_INTn % 32))
@@ -47,7 +43,7 @@ void hv_memory_hide(struct hv_cpu *cpu)
 
 	hv_lock(&lock);
 	if (!hv_sealed) {
-		for (i = 0; i < hv_config.memory_size / LARGE_PAGE; i++)
+		for (i = 0; i < hv_config.memory_size / HV_LARGE_PAGE; i++)
 			__atomic_store_n(&hv_config.memory_pdes[i], hv_config.zero_table,
 					 __ATOMIC_RELEASE);
 		__atomic_store_n(&hv_sealed, true, __ATOMIC_RELEASE);
@@ -61,7 +57,7 @@ static void fill_sink(u64 word)
 {
 	int i;
 
-	for (i = 0; i < PAGE_WORDS; i++)
+	for (i = 0; i < HV_ENTRIES; i++)
 		__atomic_store_n(&hv_config.sink[i], word, __ATOMIC_RELAXED);
 }
 

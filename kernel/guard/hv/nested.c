@@ -12,8 +12,6 @@
 
 #include "guard/hv/views.h"
 
-#define ENTRIES	512
-
 static u64 *table_of(u64 entry)
 {
 	return hv_pointer(entry & HV_ADDRESS);
@@ -54,7 +52,7 @@ static u64 *own_table(u64 *entry, u32 shift)
 	table = hv_pool_take(1);
 	if (!table)
 		return NULL;
-	for (i = 0; i < ENTRIES && old & 1; i++)
+	for (i = 0; i < HV_ENTRIES && old & 1; i++)
 		table[i] = inherit(old, shift, i);
 	__atomic_store_n(entry, hv_physical(table) | HV_NPT_WRITE, __ATOMIC_RELEASE);
 	return table;
@@ -130,7 +128,7 @@ u64 hv_nested_make(u64 rights)
 	u64 *root = hv_pool_take(1), *k = table_of(hv_config.nested_cr3);
 	u32 i;
 
-	for (i = 0; root && i < ENTRIES; i++)
+	for (i = 0; root && i < HV_ENTRIES; i++)
 		if (k[i])
 			root[i] = k[i] | HV_NPT_SHARED | rights;
 	return root ? hv_physical(root) : 0;
@@ -140,7 +138,7 @@ static void free_table(u64 *table, u32 shift)
 {
 	u32 i;
 
-	for (i = 0; i < ENTRIES; i++)
+	for (i = 0; i < HV_ENTRIES; i++)
 		if (is_table(table[i], shift) && !(table[i] & HV_NPT_SHARED))
 			free_table(table_of(table[i]), shift - 9);
 	hv_pool_give(table, 1);

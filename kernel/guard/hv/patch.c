@@ -7,11 +7,12 @@
  *
  * After each such write, the patch site at that place is looked at. Once it has one of the contents
  * that the description allows, it is carried over to the golden frames: all at once, while no CPU
- * is in M. A CPU enters M by taking an activation with a locked instruction, and then looks whether
- * there is carrying; the CPU that carries announces that first, and then looks whether an
- * activation is in M. So one of them sees the other one. What cannot be carried yet is pending: the
- * next CPU that is about to enter M carries it, and executes its fetch again as long as another CPU
- * is in M. That ends, because the kernel sends an interrupt to every CPU after it has patched.
+ * is in M. A CPU that enters M takes an activation with a locked instruction, and then reads
+ * @carries. A CPU that carries sets @carries, and then looks for an activation in M. So at least
+ * one of the two sees the other. A patch that cannot be carried yet is pending: the next CPU that
+ * is about to enter M carries it, and executes its fetch again as long as another CPU is in M. That
+ * ends, because the kernel sends an interrupt to every CPU after it has patched. What is written
+ * before the module is compared is pending, too.
  */
 #include <linux/types.h>
 
@@ -19,15 +20,15 @@
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
 
-#define PAGE		4096ULL
 #define INT3		0xcc
 
 /* Linux patches single instructions; a longer site is an alternative, which it patched before. */
 #define LONGEST_SITE	15
 
 /*
- * So often a CPU waits. A module that loops with interrupts off for another CPU that cannot enter
- * it would wait for ever. It then still gets the old text.
+ * How often a CPU that wants to enter M tries to carry first. Without a limit, a CPU that loops in
+ * M with interrupts off, until another CPU has entered M, would loop for ever. After the limit a
+ * CPU enters M with the old text.
  */
 #define MOST_WAITS	0x10000
 
@@ -48,11 +49,11 @@ static bool find(u64 address, struct written *found)
 		for (frame = 0; guarded->used && frame < guarded->golden; frame++) {
 			struct hv_place place = hv_place(guarded, frame);
 
-			if (address - guarded->frames[frame] >= PAGE)
+			if (address - guarded->frames[frame] >= HV_PAGE)
 				continue;
 			found->guarded = guarded;
 			found->region = place.region;
-			found->offset = place.offset + address % PAGE;
+			found->offset = place.offset + address % HV_PAGE;
 			return true;
 		}
 	}
@@ -73,7 +74,10 @@ static bool is_inside(const struct hv_guarded *guarded)
 	return false;
 }
 
-/* With the lock; no CPU enters M until the end. Returns false if one is there. */
+/*
+ * With the lock held. Keeps all CPUs from entering M until carry_end(). Returns false, and keeps
+ * none, if a CPU is in M.
+ */
 static bool carry_begin(struct hv_guarded *guarded)
 {
 	__atomic_store_n(&guarded->carries, true, __ATOMIC_SEQ_CST);
@@ -95,18 +99,18 @@ static u32 frame_at(const struct hv_guarded *guarded, u32 region, u32 offset)
 	u32 first = region == CONTENT_INIT_TEXT ?
 		    guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages : 0;
 
-	return first + offset / PAGE;
+	return first + offset / HV_PAGE;
 }
 
 /* The bytes of the shadow and of the golden frame there. */
 static u8 *shadow_at(const struct hv_guarded *guarded, u32 region, u32 offset)
 {
-	return guarded->shadows[frame_at(guarded, region, offset)] + offset % PAGE;
+	return guarded->shadows[frame_at(guarded, region, offset)] + offset % HV_PAGE;
 }
 
 static u8 *golden_at(const struct hv_guarded *guarded, u32 region, u32 offset)
 {
-	return (u8 *)guarded->known->memory[region].pages[offset / PAGE] + offset % PAGE;
+	return (u8 *)guarded->known->memory[region].pages[offset / HV_PAGE] + offset % HV_PAGE;
 }
 
 static bool is_same(const struct hv_guarded *guarded, const struct content_site *site, u32 region,
@@ -122,7 +126,7 @@ static bool is_same(const struct hv_guarded *guarded, const struct content_site 
 
 /*
  * Carries what the shadow of a site has, if that is allowed: another CPU may change the shadow
- * meanwhile, so it is the golden bytes that are looked at. Returns whether they are the shadow's.
+ * meanwhile, so the copied bytes are compared. Returns whether they stay.
  */
 static bool carry(struct hv_guarded *guarded, const struct content_site *site, u32 region,
 		  u32 offset)
@@ -154,7 +158,7 @@ static void settle(struct hv_cpu *cpu, struct hv_guarded *guarded, const struct 
 	/* Linux replaces the INT3 when the rest of its patch is written. */
 	if (!carry(guarded, site, region, offset) && *shadow_at(guarded, region, offset) != INT3)
 		hv_log(cpu, HV_LOG_PATCH,
-		       guarded->frames[frame_at(guarded, region, offset)] + offset % PAGE);
+		       guarded->frames[frame_at(guarded, region, offset)] + offset % HV_PAGE);
 }
 
 static void settle_all(struct hv_cpu *cpu, struct hv_guarded *guarded)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registrations: their VMMCALLs, and the actions that their automaton demands. A view changes here
- * alone, with the lock held. Each frame of a module changes in all views: those of other modules
- * have no more of it than K has.
+ * Registrations: their VMMCALLs, and the actions that their automaton demands (frames.c carries out
+ * those that change a view).
  */
 #include <linux/types.h>
 #include <uapi/asm-generic/errno.h>
@@ -10,12 +9,6 @@
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
-
-#define PAGE		4096ULL
-#define LARGE_PAGE	0x200000ULL
-
-/* Present, accessed; M's own entries for golden frames. */
-#define GOLDEN_RIGHTS	(BIT_ULL(0) | BIT_ULL(5))
 
 u8 hv_views_lock;
 u32 hv_views_changed;
@@ -25,145 +18,10 @@ struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 /* A bit for each CPU that is in the guard. */
 static u64 present;
 
-/* ---- the views ---- */
-
 /* How many golden frames are not init's: they are the first ones. */
 static u32 lasting(const struct hv_guarded *guarded)
 {
 	return guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages;
-}
-
-/* An entry of all views but those of @guarded: what K has, or what the single step has. */
-static void set_others(const struct hv_guarded *guarded, u64 frame, u64 entry, u64 step_entry)
-{
-	u32 i;
-
-	*hv_nested_entry(hv_config.nested_cr3, frame, 12) = entry;
-	*hv_nested_entry(hv_config.step_cr3, frame, 12) = step_entry;
-	for (i = 0; i < HV_REGISTRATIONS; i++) {
-		if (!hv_guarded[i].used || &hv_guarded[i] == guarded ||
-		    hv_is_secret(&hv_guarded[i]))
-			continue;
-		hv_nested_follow(hv_guarded[i].view, frame);
-		hv_nested_follow(hv_guarded[i].lowered_view, frame);
-	}
-}
-
-static u64 shadow_entry(const struct hv_guarded *guarded, u32 i)
-{
-	return hv_physical(guarded->shadows[i]) | HV_NPT_READ;
-}
-
-/*
- * K and L have shadows instead of golden frames, and no private frames; M has nothing yet. In class
- * S it is closed already, and there is no L.
- */
-static void freeze(struct hv_guarded *guarded)
-{
-	u64 zero = hv_config.zero_entry | HV_NPT_NO_EXECUTE;
-	u64 sink = hv_config.sink_entry | HV_NPT_NO_EXECUTE;
-	u64 frame, shadow, lowered;
-	u32 i;
-
-	for (i = 0; i < guarded->golden; i++) {
-		frame = guarded->frames[i];
-		hv_copy_page((u64 *)guarded->shadows[i], hv_guest_memory(frame));
-		shadow = shadow_entry(guarded, i);
-		lowered = !hv_is_secret(guarded) && hv_place(guarded, i).is_text ?
-			  shadow : shadow | HV_NPT_NO_EXECUTE;
-		/* L makes the single step, too. */
-		set_others(guarded, frame, shadow | HV_NPT_NO_EXECUTE, lowered | HV_NPT_WRITE);
-		if (hv_is_secret(guarded))
-			continue;
-		*hv_nested_entry(guarded->view, frame, 12) = shadow | HV_NPT_NO_EXECUTE;
-		*hv_nested_entry(guarded->lowered_view, frame, 12) = lowered;
-	}
-	for (i = 0; i < guarded->copy->private_count; i++) {
-		hv_nested_hide(guarded->privates[i]);
-		set_others(guarded, guarded->privates[i], zero, sink);
-		if (hv_is_secret(guarded))
-			continue;
-		*hv_nested_entry(guarded->view, guarded->privates[i], 12) = zero;
-		*hv_nested_entry(guarded->lowered_view, guarded->privates[i], 12) = sink;
-	}
-	hv_views_changed++;
-}
-
-/* M has the golden frames from @first on: it executes those of text. Or it has not. */
-static void set_golden(struct hv_guarded *guarded, u32 first, bool open)
-{
-	u64 entry;
-	u32 i;
-
-	for (i = first; i < guarded->golden; i++) {
-		entry = open ? guarded->frames[i] | HV_NPT_READ : shadow_entry(guarded, i);
-		if (!open || !hv_place(guarded, i).is_text)
-			entry |= HV_NPT_NO_EXECUTE;
-		__atomic_store_n(hv_nested_entry(guarded->view, guarded->frames[i], 12), entry,
-				 __ATOMIC_RELEASE);
-	}
-	hv_views_changed++;
-}
-
-/* M has the golden frames and the private ones; or nothing of that. */
-static void set_open(struct hv_guarded *guarded, bool open)
-{
-	u64 private;
-	u32 i;
-
-	if (hv_is_secret(guarded)) {
-		hv_secret_open(guarded, open);
-		hv_views_changed++;
-		return;
-	}
-	for (i = 0; i < guarded->copy->private_count; i++) {
-		private = open ? guarded->privates[i] | HV_NPT_WRITE : hv_config.zero_entry;
-		__atomic_store_n(hv_nested_entry(guarded->view, guarded->privates[i], 12),
-				 private | HV_NPT_NO_EXECUTE, __ATOMIC_RELEASE);
-	}
-	set_golden(guarded, 0, open);
-}
-
-/* Golden frames from @first on are the kernel's again, with what it has patched meanwhile. */
-static void thaw_golden(struct hv_guarded *guarded, u32 first)
-{
-	u64 frame;
-	u32 i;
-
-	for (i = first; i < guarded->golden; i++) {
-		frame = guarded->frames[i];
-		hv_copy_page(hv_guest_memory(frame), (u64 *)guarded->shadows[i]);
-		set_others(guarded, frame, frame | HV_NPT_WRITE, frame | HV_NPT_WRITE);
-		if (hv_is_secret(guarded))
-			continue;
-		hv_nested_follow(guarded->view, frame);
-		hv_nested_follow(guarded->lowered_view, frame);
-	}
-	guarded->golden = first;
-	hv_views_changed++;
-}
-
-/* Every page is the kernel's again. */
-static void thaw(struct hv_guarded *guarded)
-{
-	u64 frame;
-	u32 i;
-
-	thaw_golden(guarded, 0);
-	for (i = 0; i < guarded->copy->private_count; i++) {
-		frame = guarded->privates[i];
-		set_others(guarded, frame, frame | HV_NPT_WRITE, frame | HV_NPT_WRITE);
-	}
-}
-
-void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
-{
-	struct vmcb_control_area *k = &hv_vmcb_of_k(cpu)->control;
-
-	cpu->lowered = guarded;
-	k->nested_cr3 = guarded ? guarded->lowered_view : hv_config.nested_cr3;
-	k->tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
-	k->clean = 0;
 }
 
 /* ---- M's address space ---- */
@@ -180,9 +38,7 @@ static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded
 	for (i = first; i < guarded->mapped; i++) {
 		struct hv_place place = hv_place(guarded, i);
 
-		entry = guarded->frames[i] | GOLDEN_RIGHTS;
-		if (!place.is_text)
-			entry |= HV_NPT_NO_EXECUTE;
+		entry = guarded->frames[i] | (place.is_text ? HV_PTE_TEXT : HV_PTE_CONSTANT);
 		done &= hv_space_map(cpu, cr3, place.address, map ? entry : 0);
 	}
 	for (i = 0; !first && i < copy->data_count; i++)
@@ -211,16 +67,16 @@ static void act(struct hv_cpu *cpu, struct hv_guarded *guarded, u32 kind)
 
 	switch (kind) {
 	case ACT_FREEZE:
-		freeze(guarded);
+		hv_frames_freeze(guarded);
 		break;
 	case ACT_OPEN:
 		/* What the kernel has put there, and could read, is no secret. */
 		if (hv_is_secret(guarded))
 			hv_clear_secrets(guarded);
-		set_open(guarded, true);
+		hv_frames_open(guarded, true);
 		break;
 	case ACT_CLOSE:
-		set_open(guarded, false);
+		hv_frames_open(guarded, false);
 		break;
 	case ACT_SWEEP:
 		hv_border_begin(&border, cpu, guarded);
@@ -230,7 +86,7 @@ static void act(struct hv_cpu *cpu, struct hv_guarded *guarded, u32 kind)
 		hv_clear_secrets(guarded);
 		break;
 	case ACT_THAW:
-		thaw(guarded);
+		hv_frames_thaw(guarded);
 		hv_privileges_deinit(guarded);
 		break;
 	}
@@ -326,11 +182,11 @@ static bool is_secrets(u64 address)
 		if (!hv_guarded[i].used || !hv_is_secret(&hv_guarded[i]))
 			continue;
 		copy = hv_guarded[i].copy;
-		if (address - copy->text < copy->text_pages * PAGE ||
+		if (address - copy->text < copy->text_pages * HV_PAGE ||
 		    address - copy->ranges[HV_RODATA].address <
-			    copy->ranges[HV_RODATA].pages * PAGE ||
-		    address - copy->secret.private < copy->private_count * PAGE ||
-		    address - copy->secret.exchange < copy->secret.exchange_pages * PAGE)
+			    copy->ranges[HV_RODATA].pages * HV_PAGE ||
+		    address - copy->secret.private < copy->private_count * HV_PAGE ||
+		    address - copy->secret.exchange < copy->secret.exchange_pages * HV_PAGE)
 			return true;
 	}
 	return false;
@@ -350,7 +206,7 @@ static bool is_ram(u64 frame)
 	u32 i;
 
 	for (i = 0; i < HV_MEMORY_PARTS; i++)
-		if (frame >= hv_config.parts[i].start && frame + PAGE <= hv_config.parts[i].end)
+		if (frame >= hv_config.parts[i].start && frame + HV_PAGE <= hv_config.parts[i].end)
 			return true;
 	return false;
 }
@@ -385,16 +241,16 @@ static void to_addresses(u64 *offsets, u32 count, u64 text)
 		*offsets++ += text;
 }
 
-/* The tables of the copy have offsets. Returns false if they are not as they have to be. */
+/* The tables of the copy have offsets. Returns false if a value is not allowed. */
 static bool add_text(struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
 	struct border_module *module = &guarded->module;
-	u64 size = copy->text_pages * PAGE;
+	u64 size = copy->text_pages * HV_PAGE;
 	struct border_fixup *fixup = (struct border_fixup *)module->fixups;
 	u32 i;
 
-	if (copy->text % PAGE || !is_sorted(module->entries, copy->entry_count, size) ||
+	if (copy->text % HV_PAGE || !is_sorted(module->entries, copy->entry_count, size) ||
 	    !is_sorted(module->bugs, copy->bug_count, size))
 		return false;
 	to_addresses((u64 *)module->entries, copy->entry_count + copy->bug_count, copy->text);
@@ -405,7 +261,7 @@ static bool add_text(struct hv_guarded *guarded)
 	return true;
 }
 
-/* What border control needs to know of class S. Returns false if it is not as it has to be. */
+/* What border control needs to know of class S. Returns false if a value is not allowed. */
 static bool add_secret(struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
@@ -415,14 +271,15 @@ static bool add_secret(struct hv_guarded *guarded)
 	module->stub = module->text + secret->stub;
 	module->gate = secret->gate;
 	module->stacks = secret->private;
-	module->stack_size = secret->stack_pages * PAGE;
+	module->stack_size = secret->stack_pages * HV_PAGE;
 	guarded->pool = &hv_activations[HV_ACTIVATIONS + guarded->number * HV_STACKS];
 	guarded->pool_size = secret->stacks;
 	return !copy->data_count && !copy->privilege_count && !copy->ranges[HV_INIT_TEXT].pages &&
 	       !copy->ranges[HV_INIT_RODATA].pages && !module->init &&
 	       !module_has(module, secret->gate) && module_has(module, module->stub) &&
 	       !module_entry(module, module->stub) &&
-	       !((copy->ranges[HV_RODATA].address | secret->private | secret->exchange) % PAGE) &&
+	       !((copy->ranges[HV_RODATA].address | secret->private | secret->exchange) %
+		 HV_PAGE) &&
 	       secret->stacks && secret->stacks <= HV_STACKS && secret->stack_pages &&
 	       secret->stack_pages <= copy->private_count / secret->stacks;
 }
@@ -462,7 +319,7 @@ static bool hide_block(u64 root)
 {
 	u64 at, *entry;
 
-	for (at = 0; at < hv_config.memory_size; at += LARGE_PAGE) {
+	for (at = 0; at < hv_config.memory_size; at += HV_LARGE_PAGE) {
 		entry = hv_nested_entry(root, hv_config.memory + at, 21);
 		if (!entry)
 			return false;
@@ -471,7 +328,10 @@ static bool hide_block(u64 root)
 	return true;
 }
 
-/* From now on there is an entry of its own for this frame in each view that will need one. */
+/*
+ * Makes an entry for this frame alone in each view that will need one. Returns false without
+ * memory.
+ */
 static bool divide(const struct hv_guarded *guarded, u64 frame)
 {
 	return hv_nested_entry(hv_config.nested_cr3, frame, 12) &&
@@ -547,7 +407,7 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
 		return -EBUSY;
 	if (!hv_config.window || !cpu->space || hv_config.cpus > 63)
 		return -EOPNOTSUPP;
-	if (at % PAGE || at >= hv_config.end || hv_is_guards(at))
+	if (at % HV_PAGE || at >= hv_config.end || hv_is_guards(at))
 		return -EINVAL;
 	*guarded = (struct hv_guarded){ .number = guarded - hv_guarded };
 	err = number == HV_CALL_LOAD ? hv_compose(guarded, at) : take_registration(guarded, at);
@@ -581,7 +441,7 @@ static void release_step(struct hv_guarded *guarded)
 	u32 first = lasting(guarded);
 
 	if (guarded->golden > first) {
-		thaw_golden(guarded, first);
+		hv_frames_thaw_golden(guarded, first);
 		guarded->releasing = present;
 	} else {
 		free_shadows(guarded, first);
@@ -597,7 +457,7 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 		return -EINVAL;
 	guarded->init_size = 0;
 	guarded->module.init_text_end = guarded->module.init_text;
-	set_golden(guarded, first, false);
+	hv_frames_set_golden(guarded, first, false);
 	map(cpu, guarded, first, false);
 	guarded->mapped = first;
 	guarded->releasing = present;
@@ -635,8 +495,8 @@ static void flush(struct hv_cpu *cpu)
 }
 
 /*
- * Of a module that was described, the golden frames are compared. Else the content is the word of
- * the caller, who could register before the seal alone.
+ * The golden frames of a described module are compared. For any other module the guard believes the
+ * caller, who could register it only before the seal.
  */
 static s64 arm(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 *b)
 {
@@ -732,7 +592,7 @@ static void start_first(void)
 	hv_msr_start();
 	hv_monitor_start();
 	hv_config.step_cr3 = hv_nested_make(0);
-	for (at = 0; at < hv_config.memory_size; at += LARGE_PAGE)
+	for (at = 0; at < hv_config.memory_size; at += HV_LARGE_PAGE)
 		*hv_nested_entry(hv_config.step_cr3, hv_config.memory + at, 21) =
 			hv_config.sink_table;
 	if (hv_config.window)

@@ -7,17 +7,6 @@
 #include "guard/hv/hv.h"
 #include "guard/hv/views.h"
 
-void hv_clear_secrets(const struct hv_guarded *guarded)
-{
-	struct hv_saved *saved = &hv_saved[guarded->pool - hv_activations];
-	u32 i;
-
-	for (i = 0; i < guarded->copy->private_count; i++)
-		hv_clear_page(hv_guest_memory(guarded->privates[i]));
-	for (i = 0; i < guarded->pool_size && hv_is_secret(guarded); i++)
-		saved[i] = (struct hv_saved){};
-}
-
 /* No CPU enters M from now on. Every other one has left it, or does not within a long time. */
 static void close_all(void)
 {

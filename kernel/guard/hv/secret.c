@@ -9,15 +9,6 @@
 
 #include "guard/hv/views.h"
 
-#define PAGE		4096ULL
-#define ENTRIES		512
-
-/* Entries of the page table: present, writable, accessed, dirty, no execute. */
-#define TABLE		(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5))
-#define TEXT		(BIT_ULL(0) | BIT_ULL(5))
-#define CONSTANT	(TEXT | BIT_ULL(63))
-#define DATA		(CONSTANT | BIT_ULL(1) | BIT_ULL(6))
-
 static u64 *entry_of(const struct hv_guarded *guarded, u64 physical)
 {
 	return hv_nested_entry(guarded->view, physical, 12);
@@ -27,7 +18,6 @@ static u64 *entry_of(const struct hv_guarded *guarded, u64 physical)
 static u64 *take(const struct hv_guarded *guarded)
 {
 	u64 *table = hv_pool_take(1);
-
 	u64 *entry = table ? entry_of(guarded, hv_physical(table)) : NULL;
 
 	if (entry) {
@@ -44,7 +34,7 @@ static bool map(struct hv_guarded *guarded, u64 address, const u64 *frames, u32 
 	u64 *table, *entry, *new;
 	u32 shift;
 
-	for (; pages; pages--, frames++, address += PAGE) {
+	for (; pages; pages--, frames++, address += HV_PAGE) {
 		table = guarded->space;
 		for (shift = 39; shift > 12; shift -= 9) {
 			entry = &table[hv_index(address, shift)];
@@ -52,7 +42,7 @@ static bool map(struct hv_guarded *guarded, u64 address, const u64 *frames, u32 
 				new = take(guarded);
 				if (!new)
 					return false;
-				*entry = hv_physical(new) | TABLE;
+				*entry = hv_physical(new) | HV_PTE_TABLE;
 			}
 			table = hv_pointer(*entry & HV_ADDRESS);
 		}
@@ -80,18 +70,20 @@ bool hv_secret_make(struct hv_guarded *guarded)
 		*entry = guarded->exchanges[i] | HV_NPT_WRITE | HV_NPT_NO_EXECUTE;
 	}
 	return guarded->space &&
-	       map(guarded, copy->text, guarded->frames, copy->text_pages, TEXT) &&
+	       map(guarded, copy->text, guarded->frames, copy->text_pages, HV_PTE_TEXT) &&
 	       map(guarded, constants->address, guarded->frames + copy->text_pages,
-		   constants->pages, CONSTANT) &&
-	       map(guarded, secret->private, guarded->privates, copy->private_count, DATA) &&
-	       map(guarded, secret->exchange, guarded->exchanges, secret->exchange_pages, DATA);
+		   constants->pages, HV_PTE_CONSTANT) &&
+	       map(guarded, secret->private, guarded->privates, copy->private_count,
+		   HV_PTE_DATA) &&
+	       map(guarded, secret->exchange, guarded->exchanges, secret->exchange_pages,
+		   HV_PTE_DATA);
 }
 
 static void free_table(u64 *table, u32 shift)
 {
 	u32 i;
 
-	for (i = 0; shift > 12 && i < ENTRIES; i++)
+	for (i = 0; shift > 12 && i < HV_ENTRIES; i++)
 		if (table[i])
 			free_table(hv_pointer(table[i] & HV_ADDRESS), shift - 9);
 	hv_pool_give(table, 1);

@@ -19,14 +19,10 @@
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
 
-#define PRESENT		BIT_ULL(0)
-#define LARGE		BIT_ULL(7)
 /* A bit that the processor ignores: the table is the guard's, or the page a guarded module's. */
 #define OWN		BIT_ULL(11)
-/* Present, writable, accessed. */
-#define TABLE		(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5) | OWN)
+#define OWN_TABLE	(HV_PTE_TABLE | OWN)
 
-#define ENTRIES		512
 #define KERNEL_HALF	256
 
 /*
@@ -105,7 +101,7 @@ void hv_space_start(struct hv_cpu *cpu)
 		cpu->space = take();
 	if (!cpu->space)
 		return;
-	for (i = KERNEL_HALF; i < ENTRIES; i++)
+	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
 		cpu->space[i] = kernel[i] & ~OWN;
 	hv_copy_page((u64 *)m, (const u64 *)hv_vmcb_of_k(cpu));
 	for (i = 0; i < sizeof(intercepts); i++)
@@ -126,8 +122,8 @@ static void free_table(u64 *table, u32 shift)
 {
 	u32 i;
 
-	for (i = 0; i < ENTRIES && shift > 12; i++)
-		if (table[i] & PRESENT && table[i] & OWN)
+	for (i = 0; i < HV_ENTRIES && shift > 12; i++)
+		if (table[i] & HV_PTE_PRESENT && table[i] & OWN)
 			free_table(own_table(table[i]), shift - 9);
 	*window_entry(table) = 0;
 	hv_pool_give(table, 1);
@@ -137,8 +133,8 @@ void hv_space_stop(struct hv_cpu *cpu)
 {
 	u32 i;
 
-	for (i = 0; cpu->space && i < ENTRIES; i++)
-		if (cpu->space[i] & PRESENT && cpu->space[i] & OWN)
+	for (i = 0; cpu->space && i < HV_ENTRIES; i++)
+		if (cpu->space[i] & HV_PTE_PRESENT && cpu->space[i] & OWN)
 			free_table(own_table(cpu->space[i]), 30);
 	if (cpu->space) {
 		*window_entry(cpu->space) = 0;
@@ -152,7 +148,7 @@ static u64 kernel_entry(u64 entry, u32 index)
 {
 	u64 found;
 
-	if (!(entry & PRESENT) || entry & LARGE ||
+	if (!(entry & HV_PTE_PRESENT) || entry & HV_PTE_LARGE ||
 	    !hv_walk_entry((entry & HV_ADDRESS) + index * 8, &found))
 		return 0;
 	return found & ~OWN;
@@ -162,26 +158,26 @@ static void copy_table(u64 *table, u64 entry)
 {
 	u32 i;
 
-	for (i = 0; i < ENTRIES; i++)
+	for (i = 0; i < HV_ENTRIES; i++)
 		table[i] = kernel_entry(entry, i);
 }
 
 bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 {
 	u64 *entry = &cpu->space[hv_index(address, 39)], *table;
-	u64 kernel = (cr3 & HV_ADDRESS) | PRESENT;
+	u64 kernel = (cr3 & HV_ADDRESS) | HV_PTE_PRESENT;
 	u32 shift;
 
 	for (shift = 39; shift > 12; shift -= 9) {
 		kernel = kernel_entry(kernel, hv_index(address, shift));
-		if (!(*entry & PRESENT) || !(*entry & OWN)) {
+		if (!(*entry & HV_PTE_PRESENT) || !(*entry & OWN)) {
 			table = take();
 			if (!table)
 				return false;
 			/* Linux never frees the tables to which these entries lead. */
 			if (shift > 30)
 				copy_table(table, kernel);
-			__atomic_store_n(entry, in_window(table) | TABLE, __ATOMIC_RELEASE);
+			__atomic_store_n(entry, in_window(table) | OWN_TABLE, __ATOMIC_RELEASE);
 		}
 		entry = &own_table(*entry)[hv_index(address, shift - 9)];
 	}
@@ -194,7 +190,7 @@ bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
 	u64 entry = cpu->space[hv_index(address, 39)];
 	u32 shift;
 
-	for (shift = 30; entry & PRESENT && entry & OWN; shift -= 9) {
+	for (shift = 30; entry & HV_PTE_PRESENT && entry & OWN; shift -= 9) {
 		entry = own_table(entry)[hv_index(address, shift)];
 		if (shift == 12)
 			return entry & OWN;
@@ -218,17 +214,17 @@ void hv_space_clear_copies(struct hv_cpu *cpu)
 
 bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address)
 {
-	u64 kernel = (hv_vmcb_of_k(cpu)->save.cr3 & HV_ADDRESS) | PRESENT;
+	u64 kernel = (hv_vmcb_of_k(cpu)->save.cr3 & HV_ADDRESS) | HV_PTE_PRESENT;
 	u64 *table = cpu->space, *entry, was;
 	u32 shift;
 
 	for (shift = 39; shift >= 12; shift -= 9) {
 		entry = &table[hv_index(address, shift)];
 		kernel = kernel_entry(kernel, hv_index(address, shift));
-		if (!(kernel & PRESENT))
+		if (!(kernel & HV_PTE_PRESENT))
 			return false;
 		was = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
-		if (!(was & PRESENT))
+		if (!(was & HV_PTE_PRESENT))
 			break;
 		if (shift == 12 || !(was & OWN))
 			return false;

@@ -27,9 +27,9 @@
  * one part with the kernel, the exchange; it works on private stacks, and the kernel sees none of
  * its registers. It has no L: what is refused raises #GP.
  *
- * register.c steps a registration; describe.c has the descriptions, patch.c the kernel's patches;
- * privilege/ has the privileges other than memory; nested.c has the nested page tables, space.c and
- * secret.c M's address space, for class D and class S.
+ * register.c steps a registration, and frames.c changes the views; describe.c has the descriptions,
+ * patch.c the kernel's patches; privilege/ has the privileges other than memory; nested.c has the
+ * nested page tables, space.c and secret.c M's address space, for class D and class S.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -59,7 +59,7 @@
 #define HV_STACKS		4
 #define HV_ALL_ACTIVATIONS	(HV_ACTIVATIONS + HV_REGISTRATIONS * HV_STACKS)
 
-/* What of a module is frozen besides its text. Init's is given back when Linux frees it. */
+/* The parts of a module that are frozen besides its text. Linux gets those of init back. */
 enum hv_range_kind {
 	HV_RODATA,
 	HV_INIT_TEXT,
@@ -76,7 +76,7 @@ struct hv_range {
 /**
  * struct hv_secret - what a module of class S has instead of data. M has the text, the constants
  * (HV_RODATA) and these pages only, at these linear addresses. In class D all is 0.
- * @private:	the private pages, all of which are there; first the stacks
+ * @private:	the private pages, the stacks first
  * @exchange:	@exchange_pages, which M shares with the kernel
  * @gate:	a return instruction of the kernel's, which returns to the caller of an entry
  * @stub:	offset into the text: where the kernel sees what it has interrupted
@@ -173,10 +173,10 @@ struct hv_description {
 #define HV_LOAD_FRAMES		495
 
 /**
- * struct hv_load - where Linux has loaded a module that was described: a page. Nothing of it is
- * believed; it only has to lead to the content that was described
+ * struct hv_load - where Linux has loaded a module that was described: one page. The guard believes
+ * none of it, and compares what it finds there
  * @regions:	by enum content_region; of the first HV_LOAD_REGIONS whole pages. A region of
- *		@size 0 is not there
+ *		@size 0 does not exist
  * @is_live:	init has returned before; not once the guard is sealed
  * @frames:	physical addresses of the pages of the first HV_LOAD_REGIONS
  */
@@ -280,7 +280,10 @@ static inline bool hv_is_secret(const struct hv_guarded *guarded)
 	return guarded->module.class == CLASS_S;
 }
 
-/* All that register.c, nested.c and space.c change. */
+/*
+ * Protects all that register.c, frames.c, nested.c, describe.c and privilege/ change. A CPU adds
+ * copies to its own page table in M (space.c) without it.
+ */
 extern u8 hv_views_lock;
 /* Grows with each change of a view. */
 extern u32 hv_views_changed;
@@ -294,10 +297,6 @@ struct hv_saved {
 
 extern struct hv_saved hv_saved[HV_ALL_ACTIVATIONS];
 
-/* reset.c */
-/* Clears the private frames, and in class S the saved registers. */
-void hv_clear_secrets(const struct hv_guarded *guarded);
-
 /* nested.c */
 /*
  * Returns the physical address of a nested page table like K's, with @rights in each entry of the
@@ -308,7 +307,7 @@ void hv_nested_free(u64 root);
 /*
  * Returns the entry of a nested page table that maps 4 KB (@shift 12) or 2 MB (21) at a physical
  * address of the guest, or NULL without memory. It leads to nothing that another nested page table
- * has, too. Once there was memory for an entry, it is there.
+ * has, too. Once it has succeeded for an entry, it always does.
  */
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift);
 /* The nested page table of a view gets what K has at this page, but not executable. */
@@ -358,7 +357,7 @@ void hv_space_reveal(u64 root);
 /* A fault of M: copies what the kernel's tables have. Returns whether there was something. */
 bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address);
 void hv_space_clear_copies(struct hv_cpu *cpu);
-/* Whether a page of a guarded module is at this address of M's. */
+/* Whether a page of a guarded module is at this address in M's address space. */
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address);
 
 /* secret.c */
@@ -376,6 +375,10 @@ static inline u64 *hv_secret_stack_end(const struct hv_guarded *guarded, u32 act
 
 	return (u64 *)hv_guest_memory(guarded->privates[last]) + 511;
 }
+
+/* clear.c */
+/* Clears the private frames, and in class S the saved registers. */
+void hv_clear_secrets(const struct hv_guarded *guarded);
 
 /* describe.c: with the lock */
 /* A copy of that size, and the shadows' addresses. Returns false without memory. */
@@ -409,9 +412,24 @@ void hv_patch_written(struct hv_cpu *cpu);
 /* Patches are pending, and this CPU is about to enter M. Returns whether it may. */
 bool hv_patch_carry(struct hv_cpu *cpu, struct hv_guarded *guarded);
 
-/* register.c */
+/* frames.c: with the lock, but for hv_lower() */
+/*
+ * K and L have shadows instead of golden frames, and no private frames; M has nothing yet. In class
+ * S it is closed already, and there is no L.
+ */
+void hv_frames_freeze(struct hv_guarded *guarded);
+/* Gives M the golden and the private frames, or takes both away. */
+void hv_frames_open(struct hv_guarded *guarded, bool open);
+/* Gives M the golden frames from @first on, those of text to execute; or takes them away. */
+void hv_frames_set_golden(struct hv_guarded *guarded, u32 first, bool open);
+/* Gives the golden frames from @first on back to the kernel, with its patches. */
+void hv_frames_thaw_golden(struct hv_guarded *guarded, u32 first);
+/* Gives every frame back to the kernel. */
+void hv_frames_thaw(struct hv_guarded *guarded);
 /* K executes the shadow text of @guarded on this CPU (L); NULL: none. */
 void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded);
+
+/* register.c */
 void hv_register_start(struct hv_cpu *cpu);
 void hv_register_stop(struct hv_cpu *cpu);
 s64 hv_register_call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c);

@@ -8,9 +8,6 @@
 
 #include "guard/hv/views.h"
 
-#define ENTRY_PRESENT	BIT_ULL(0)
-#define ENTRY_LARGE	BIT_ULL(7)
-
 #define TOP_SHIFT	39	/* four levels: a kernel with five is not launched */
 #define LEAF_SHIFT	12	/* of a page table's entries */
 
@@ -29,9 +26,9 @@ bool hv_walk(u64 cr3, u64 address, u64 *physical)
 
 	for (;; shift -= 9) {
 		if (!hv_walk_entry((entry & HV_ADDRESS) + hv_index(address, shift) * 8, &entry) ||
-		    !(entry & ENTRY_PRESENT))
+		    !(entry & HV_PTE_PRESENT))
 			return false;
-		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & ENTRY_LARGE))
+		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & HV_PTE_LARGE))
 			break;
 	}
 	offsets = BIT_ULL(shift) - 1;

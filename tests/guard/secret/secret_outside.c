@@ -520,7 +520,7 @@ static u64 command(const char *word, u64 a, u64 b)
 		return read_private(a);
 	if (!strcmp(word, "search"))
 		return search(a, b);
-	/* The physical address of a page that it shares; the linear one of its first private page. */
+	/* The physical address of a page that it shares; where its private pages are. */
 	if (!strcmp(word, "exchange"))
 		return page_to_phys(vmalloc_to_page(secret_exchange));
 	if (!strcmp(word, "private-at"))

@@ -2,7 +2,7 @@
 /*
  * The privilege "mmio": the memory BARs of a PCI function. They are mapped in the nested page table
  * of one M alone. In K, in L, and in every other M there is a page of ones instead, read-only, and
- * a write is dropped as one to the guard's memory is (memory.c). Nothing is left to do at a border.
+ * a write is dropped as one to the guard's memory is (memory.c). A crossing has nothing to do.
  *
  * While a BAR is guarded, the window of configuration space (ECAM) is read-only for all: what is
  * written there vanishes, since the guard decodes no instruction. Linux uses ports for the first
@@ -13,10 +13,7 @@
 
 #include "guard/hv/views.h"
 
-#define PAGE		4096ULL
-#define LARGE_PAGE	0x200000ULL
-
-/* What a view has of a range. */
+/* What a view shows of a range. */
 enum shown { REAL, READ_ONLY, ONES, SINK };
 
 static struct { u64 ones[512], table[512]; } hidden __aligned(4096);
@@ -60,16 +57,16 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 
 	while (at < first + size) {
 		entry = hv_nested_entry(root, at, 21);
-		if (!(at % LARGE_PAGE) && first + size - at >= LARGE_PAGE &&
+		if (!(at % HV_LARGE_PAGE) && first + size - at >= HV_LARGE_PAGE &&
 		    (!(*entry & 1) || *entry & (HV_NPT_LARGE | HV_NPT_SHARED))) {
 			__atomic_store_n(entry, large_entry_of(shown, at) | rights,
 					 __ATOMIC_RELEASE);
-			at += LARGE_PAGE;
+			at += HV_LARGE_PAGE;
 			continue;
 		}
 		__atomic_store_n(hv_nested_entry(root, at, 12), entry_of(shown, at) | rights,
 				 __ATOMIC_RELEASE);
-		at += PAGE;
+		at += HV_PAGE;
 	}
 }
 
@@ -97,13 +94,13 @@ static bool is_bar(const struct hv_privilege *bar)
 {
 	u64 at;
 
-	if (bar->first % PAGE || bar->size & (bar->size - 1) || bar->first % bar->size ||
+	if (bar->first % HV_PAGE || bar->size & (bar->size - 1) || bar->first % bar->size ||
 	    bar->function == HV_NO_FUNCTION || bar->first + bar->size > hv_config.end)
 		return false;
 	if (bar->first < hv_config.ecam + hv_config.ecam_size &&
 	    hv_config.ecam < bar->first + bar->size)
 		return false;
-	for (at = bar->first; at < bar->first + bar->size; at += PAGE)
+	for (at = bar->first; at < bar->first + bar->size; at += HV_PAGE)
 		if (hv_is_memory(at) || hv_nested_look(at) != (at | HV_NPT_WRITE))
 			return false;
 	return true;
