@@ -506,6 +506,10 @@ static s64 arm(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 *b)
 		return -EPERM;
 	if (!step_kind(cpu, guarded, EVENT_HASH))
 		return -EBUSY;
+	if (!hv_pci_stays(guarded)) {
+		step_kind(cpu, guarded, EVENT_MISMATCH);
+		return -ENXIO;
+	}
 	if (guarded->known)
 		finding = hv_check_content(cpu, guarded);
 	if (finding.verdict != CONTENT_MATCHES) {

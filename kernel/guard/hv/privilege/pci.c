@@ -238,17 +238,26 @@ static bool claims(u32 function, u32 reg, u32 value)
 
 /* ---- locked functions ---- */
 
+/* The bits of a register that hold addresses. Others change, or are cleared by writing them. */
+static u32 address_bits(const struct lock *lock, u32 reg)
+{
+	return lock->is_bridge && reg == REG_IO ? 0xffff : ~0u;
+}
+
+static bool has_moved(const struct lock *lock, u32 reg)
+{
+	return (read(lock->function, reg) ^ lock->words[reg / 4]) & address_bits(lock, reg);
+}
+
 /* The registers that hold addresses have the registered values again, as before a reset. */
 static void restore(const struct lock *lock)
 {
-	u32 reg, mask;
+	u32 reg;
 
-	for (reg = REG_BARS; reg < REG_LINE; reg += 4) {
-		/* The upper half has bits that are cleared by writing them. */
-		mask = lock->is_bridge && reg == REG_IO ? 0xffff : ~0u;
-		if ((read(lock->function, reg) ^ lock->words[reg / 4]) & mask)
-			write(lock->function, reg, lock->words[reg / 4] & mask);
-	}
+	for (reg = REG_BARS; reg < REG_LINE; reg += 4)
+		if (has_moved(lock, reg))
+			write(lock->function, reg,
+			      lock->words[reg / 4] & address_bits(lock, reg));
 }
 
 /*
@@ -435,6 +444,22 @@ static s64 lock_all(struct hv_guarded *guarded)
 	else
 		hv_ports_watch(ADDRESS, 8);
 	return err;
+}
+
+/*
+ * A CPU that had ECAM in its TLB could write there until it has flushed: M is entered only if the
+ * registers are then as they were registered.
+ */
+bool hv_pci_stays(const struct hv_guarded *guarded)
+{
+	u32 address = hv_in(ADDRESS, 4), i, reg;
+	bool stays = true;
+
+	for (i = 0; i < HV_LOCKS; i++)
+		for (reg = REG_BARS; reg < REG_LINE && locks[i].owner == guarded; reg += 4)
+			stays &= !has_moved(&locks[i], reg);
+	hv_out(ADDRESS, 4, address);
+	return stays;
 }
 
 void hv_pci_start(void)

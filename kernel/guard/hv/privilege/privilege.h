@@ -112,6 +112,8 @@ bool hv_monitor_call(struct hv_cpu *cpu);
 
 /* pci.c: the lock of configuration space; with hv_views_lock held */
 bool hv_pci_is_locked(void);
+/* Whether the locked functions of @guarded have the addresses that they had when it was added. */
+bool hv_pci_stays(const struct hv_guarded *guarded);
 /* The kernel writes to a part of port CFCh, which begins at @offset. */
 void hv_pci_write(struct hv_cpu *cpu, u32 offset, u32 size, u32 value);
 
