@@ -150,9 +150,19 @@ static void expose(struct registration *one)
 	int err = one->state == DUNE_GUARD_ARMED ? guard_views_disarm(one->number) : 0;
 
 	if (err)
-		pr_err("%s: it stays frozen, since a CPU has not acknowledged (%d)\n", one->name,
-		       err);
+		pr_err("%s: it stays frozen, since a CPU has not acknowledged (%d): reboot\n",
+		       one->name, err);
 	one->state = DUNE_GUARD_WAITING;
+}
+
+/* Init has returned, and Linux frees its memory next. A module may have none. */
+static void release_init(const struct registration *one)
+{
+	int err = guard_views_release(one->number);
+
+	if (err && err != -EINVAL)
+		pr_err("%s: its init stays frozen, but Linux frees it (%d): unload the module\n",
+		       one->name, err);
 }
 
 static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
@@ -172,7 +182,7 @@ static int module_event(struct notifier_block *notifier, unsigned long event, vo
 			if (one->state == DUNE_GUARD_WAITING)
 				protect(one, mod, false);
 			else if (one->state == DUNE_GUARD_ARMED && one->has_init)
-				guard_views_release(one->number);
+				release_init(one);
 			break;
 		case MODULE_STATE_GOING:
 			expose(one);

@@ -4,11 +4,14 @@
  * all CPUs flush, and then it is armed; and back. Nothing here is believed once the guard is
  * sealed. A test's module contains this file, too.
  */
+#define pr_fmt(fmt) "dune-guard: " fmt
+
 #include <linux/atomic.h>
 #include <linux/gfp.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/printk.h>
 #include <linux/smp.h>
 #include <linux/stop_machine.h>
 #include <linux/vmalloc.h>
@@ -79,8 +82,9 @@ static int add_and_arm(u64 add, unsigned int number, const void *argument, u64 *
 	err = call(HV_CALL_ARM, &b, 0);
 	if (finding)
 		*finding = b;
-	if (err)
-		guard_views_disarm(number);
+	if (err && guard_views_disarm(number))
+		pr_err("registration %u is not armed, and its module stays frozen, since a CPU has not acknowledged: reboot\n",
+		       number);
 	return err;
 }
 
