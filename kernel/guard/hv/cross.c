@@ -260,6 +260,8 @@ static void carry_out_in(struct hv_cpu *cpu, struct hv_guarded *guarded, struct 
 		case ACT_REPORT:
 			report(cpu, HV_LOG_ENTER, rip);
 			break;
+		default:
+			hv_reset();
 		}
 	}
 }
@@ -462,6 +464,8 @@ static void carry_out_out(struct hv_cpu *cpu, struct hv_guarded *guarded, struct
 		case ACT_CHANGE:
 			hv_register_change(cpu, guarded, argument);
 			break;
+		default:
+			hv_reset();
 		}
 	}
 }
