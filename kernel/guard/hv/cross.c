@@ -32,7 +32,7 @@ static u64 kept[HV_REGISTRATIONS * HV_STACKS][16];
 /* No activation from this one on was ever claimed: the search ends there. */
 static u32 claimed;
 
-/* The index in these. */
+/* The index of an activation in hv_saved; in kept, it is HV_ACTIVATIONS less. */
 static u32 slot_of(const struct hv_guarded *guarded, u32 activation)
 {
 	return guarded->pool - hv_activations + activation;
