@@ -220,7 +220,13 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 #define HV_PORT_RESET		0xcf9
 #define HV_PORT_CONTROL		0x92
 #define HV_PORT_KEYBOARD	0x64
-/* Of PCI's configuration space: the address, four bytes, which include HV_PORT_RESET. */
+/*
+ * PCI's configuration space: the address, of four bytes, which include HV_PORT_RESET; the data;
+ * their end.
+ */
+#define HV_PORT_PCI_ADDRESS	0xcf8
+#define HV_PORT_PCI_DATA	0xcfc
+#define HV_PORT_PCI_END		0xd00
 
 /* The most registers of sleep that a computer has. */
 #define HV_SLEEP_PORTS		3
