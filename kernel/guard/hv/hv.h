@@ -63,9 +63,6 @@
 #define HV_CALL_THAW		9
 #define HV_CALL_STATE		10	/* RBX returns enum registration_state, or -1: unused */
 #define HV_CALL_CROSSINGS	11	/* RBX: CPU, RCX: enum hv_crossing; RBX: the number */
-/* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
-#define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
-#define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */
 /*
  * Modules that are known by their content. RBX: the number of a registration. DESCRIBE and
  * UNDESCRIBE are refused once sealed. LOAD takes the place of REGISTER, and like ARM it is allowed
@@ -77,6 +74,9 @@
 #define HV_CALL_UNDESCRIBE	13
 #define HV_CALL_LOAD		14	/* RCX: physical address of a struct hv_load */
 #define HV_CALL_RELEASE		15
+/* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
+#define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
+#define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */
 
 #ifndef __ASSEMBLER__
 
