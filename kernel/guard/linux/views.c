@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Linux's part of a registration: the resident part (guard/hv/register.c) freezes a module's text,
- * all CPUs flush, and then it is armed; and back. Nothing here is believed once the guard is
- * sealed. A test's module contains this file, too.
+ * all CPUs flush, and then it is armed; and back. Once the guard is sealed, the resident part
+ * believes nothing of this: any code in ring 0 can make the same calls.
+ *
+ * A test's module contains this file, too. So it has its own VMMCALL: cpu.c's, for a CPU that may
+ * have no guard, is not in that module.
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 
