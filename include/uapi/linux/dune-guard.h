@@ -142,7 +142,7 @@ struct dune_guard_privilege {
  * struct dune_guard_registration - DUNE_GUARD_REGISTER, _UNREGISTER and _GET_REGISTRATION: a module
  * that is known by its content
  * @description:	_REGISTER, input: the address of the description (see
- *			docs/guard-modules.md), aligned to 4 bytes
+ *			docs/guard-modules.md)
  * @size:		_REGISTER, input: its size; _GET_REGISTRATION returns it
  * @index:		_GET_REGISTRATION, input: which one, from 0
  * @state:		_GET_REGISTRATION returns DUNE_GUARD_WAITING, ...

@@ -32,7 +32,7 @@ static u64 kept[HV_REGISTRATIONS * HV_STACKS][16];
 /* No activation from this one on was ever claimed: the search ends there. */
 static u32 claimed;
 
-/* The index in these. */
+/* The index of an activation in hv_saved; in kept, it is HV_ACTIVATIONS less. */
 static u32 slot_of(const struct hv_guarded *guarded, u32 activation)
 {
 	return guarded->pool - hv_activations + activation;
@@ -262,6 +262,8 @@ static void carry_out_in(struct hv_cpu *cpu, struct hv_guarded *guarded, struct 
 		case ACT_REPORT:
 			report(cpu, HV_LOG_ENTER, rip);
 			break;
+		default:
+			hv_reset();
 		}
 	}
 }
@@ -470,6 +472,8 @@ static void carry_out_out(struct hv_cpu *cpu, struct hv_guarded *guarded, struct
 		case ACT_CHANGE:
 			hv_register_change(cpu, guarded, argument);
 			break;
+		default:
+			hv_reset();
 		}
 	}
 }

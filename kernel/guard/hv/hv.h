@@ -63,9 +63,6 @@
 #define HV_CALL_THAW		9
 #define HV_CALL_STATE		10	/* RBX returns enum registration_state, or -1: unused */
 #define HV_CALL_CROSSINGS	11	/* RBX: CPU, RCX: enum hv_crossing; RBX: the number */
-/* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
-#define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
-#define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */
 /*
  * Modules that are known by their content. RBX: the number of a registration. DESCRIBE and
  * UNDESCRIBE are refused once sealed. LOAD takes the place of REGISTER, and like ARM it is allowed
@@ -77,6 +74,9 @@
 #define HV_CALL_UNDESCRIBE	13
 #define HV_CALL_LOAD		14	/* RCX: physical address of a struct hv_load */
 #define HV_CALL_RELEASE		15
+/* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
+#define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
+#define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */
 
 #ifndef __ASSEMBLER__
 
@@ -220,7 +220,13 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
 #define HV_PORT_RESET		0xcf9
 #define HV_PORT_CONTROL		0x92
 #define HV_PORT_KEYBOARD	0x64
-/* Of PCI's configuration space: the address, four bytes, which include HV_PORT_RESET. */
+/*
+ * PCI's configuration space: the address, of four bytes, which include HV_PORT_RESET; the data;
+ * their end.
+ */
+#define HV_PORT_PCI_ADDRESS	0xcf8
+#define HV_PORT_PCI_DATA	0xcfc
+#define HV_PORT_PCI_END		0xd00
 
 /* The most registers of sleep that a computer has. */
 #define HV_SLEEP_PORTS		3

@@ -18,10 +18,7 @@
 #define SLEEP_ENABLE	BIT(5)
 #define SLEEP_TYPE(b)	((b) >> 2 & 7)
 
-#define PCI_ADDRESS	0xcf8
-#define PCI_DATA	0xcfc
-#define PCI_END		0xd00
-#define PCI_ENABLE	BIT(31)
+#define PCI_ENABLE	BIT(31)		/* in the address */
 
 /* Returns what is written to a port instead of @byte. */
 static u8 allowed_byte(u32 port, u8 byte)
@@ -114,12 +111,13 @@ static void write_port(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
  */
 static void write_pci(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
 {
-	u32 before = port < PCI_DATA ? PCI_DATA - port : 0;
-	u32 after = port + size > PCI_END ? port + size - PCI_END : 0, i;
+	u32 before = port < HV_PORT_PCI_DATA ? HV_PORT_PCI_DATA - port : 0;
+	u32 after = port + size > HV_PORT_PCI_END ? port + size - HV_PORT_PCI_END : 0, i;
 
 	for (i = 0; i < before; i++)
 		write_port(cpu, port + i, 1, value >> 8 * i & 0xff);
-	hv_pci_write(cpu, port + before - PCI_DATA, size - before - after, value >> 8 * before);
+	hv_pci_write(cpu, port + before - HV_PORT_PCI_DATA, size - before - after,
+		     value >> 8 * before);
 	for (i = size - after; i < size; i++)
 		write_port(cpu, port + i, 1, value >> 8 * i & 0xff);
 }
@@ -127,10 +125,10 @@ static void write_pci(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
 static void write_any(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
 {
 	/* The second byte is not the port of reset here. */
-	if (port == PCI_ADDRESS && size == 4)
+	if (port == HV_PORT_PCI_ADDRESS && size == 4)
 		hv_out(port, size, value);
-	else if (port + size > PCI_DATA && port < PCI_END && hv_pci_is_locked() &&
-		 hv_in(PCI_ADDRESS, 4) & PCI_ENABLE)
+	else if (port + size > HV_PORT_PCI_DATA && port < HV_PORT_PCI_END && hv_pci_is_locked() &&
+		 hv_in(HV_PORT_PCI_ADDRESS, 4) & PCI_ENABLE)
 		write_pci(cpu, port, size, value);
 	else
 		write_port(cpu, port, size, value);

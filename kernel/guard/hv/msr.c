@@ -32,7 +32,7 @@ struct msr_range {
 
 /*
  * Names are in the kernel's msr-index.h and in the processors' manuals. A register is here if Linux
- * writes it while it runs, and if it says nothing about physical memory.
+ * writes it while it runs, and if it does not affect physical memory.
  */
 static const struct msr_range allowed[] = {
 	{ 0x10, 0x10 },			/* TSC */

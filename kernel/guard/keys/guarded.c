@@ -4,6 +4,7 @@
  * without that module, too, and so looks for its functions when it needs them.
  */
 #include <linux/module.h>
+#include <linux/printk.h>
 
 #include "guard/keys/inside/exchange.h"
 #include "guard/keys/outside.h"
@@ -51,7 +52,9 @@ void keys_guarded_end(void)
 	if (number < 0)
 		return;
 	disarm = symbol_get(guard_secret_disarm);
-	disarm(number);
+	/* A module cannot refuse to be unloaded any more when its exit function runs. */
+	if (disarm(number))
+		pr_emerg("guard-keys: its memory is freed while it is hidden from the kernel: reboot\n");
 	symbol_put(guard_secret_disarm);
 	symbol_put(guard_secret_arm);
 	number = -1;

@@ -19,7 +19,7 @@
 #include "guard/keys/inside/exchange.h"
 #include "guard/keys/outside.h"
 
-#define request	(keys_exchange.request)
+static struct keys_request *const request = &keys_exchange.request;
 
 static_assert(GUARD_KEYS_MAX == KEYS_MAX && GUARD_KEYS_PER_USER == KEYS_PER_USER &&
 	      GUARD_KEYS_NAME == KEYS_NAME && GUARD_KEYS_SECRET == KEYS_SECRET &&
@@ -43,7 +43,7 @@ static void lock(void)
 /* Takes nothing of one file's request to the next one's. */
 static void unlock(u32 length)
 {
-	memzero_explicit(&request, sizeof(request));
+	memzero_explicit(request, sizeof(*request));
 	memzero_explicit(keys_exchange.extra, sizeof(keys_exchange.extra));
 	memzero_explicit(keys_exchange.text, length);
 	mutex_unlock(&exchange_lock);
@@ -52,9 +52,9 @@ static void unlock(u32 length)
 /* Under the lock. */
 static long enter(const struct keys_file *file, u32 op)
 {
-	request.op = op;
-	request.file = file->number;
-	request.user = file->user;
+	request->op = op;
+	request->file = file->number;
+	request->user = file->user;
 	return keys_enter();
 }
 
@@ -76,9 +76,9 @@ static long forget(const struct keys_file *file, u64 handle)
 	long err;
 
 	lock();
-	request.handle = handle;
+	request->handle = handle;
 	err = enter(file, KEYS_FORGET);
-	was_kept = !err && request.kept;
+	was_kept = !err && request->kept;
 	unlock(0);
 	if (was_kept)
 		module_put(THIS_MODULE);
@@ -94,15 +94,15 @@ static long add(const struct keys_file *file, struct guard_keys_key *key, const 
 	if (key->handle || key->index || key->uses || !is_good_name(key->name))
 		return -EINVAL;
 	lock();
-	request.kind = key->kind;
-	request.usage = key->usage;
-	request.kept = key->kept;
-	memcpy(request.name, key->name, KEYS_NAME);
-	memcpy(request.secret, secret, length);
-	request.secret_length = length;
-	get_random_bytes(request.seed, KEYS_SEED);
+	request->kind = key->kind;
+	request->usage = key->usage;
+	request->kept = key->kept;
+	memcpy(request->name, key->name, KEYS_NAME);
+	memcpy(request->secret, secret, length);
+	request->secret_length = length;
+	get_random_bytes(request->seed, KEYS_SEED);
 	err = enter(file, length ? KEYS_PUT : KEYS_GENERATE);
-	key->handle = request.handle;
+	key->handle = request->handle;
 	/* The caller has a file of the module's open, so the module stays. */
 	if (!err && key->kept)
 		__module_get(THIS_MODULE);
@@ -145,15 +145,15 @@ static long list_key(const struct keys_file *file, void __user *user)
 	if (copy_from_user(&key, user, sizeof(key)))
 		return -EFAULT;
 	lock();
-	request.index = key.index;
+	request->index = key.index;
 	err = enter(file, KEYS_LIST);
-	key.handle = request.handle;
-	key.kind = request.kind;
-	key.usage = request.usage;
-	key.kept = request.kept;
-	key.index = request.index;
-	key.uses = request.uses;
-	memcpy(key.name, request.name, KEYS_NAME);
+	key.handle = request->handle;
+	key.kind = request->kind;
+	key.usage = request->usage;
+	key.kept = request->kept;
+	key.index = request->index;
+	key.uses = request->uses;
+	memcpy(key.name, request->name, KEYS_NAME);
 	unlock(0);
 	if (err)
 		return err;
@@ -174,7 +174,7 @@ static const struct keys_file nobody;
 /* Under the lock: the inside has new memory. */
 static void stir(void)
 {
-	get_random_bytes(request.seed, KEYS_SEED);
+	get_random_bytes(request->seed, KEYS_SEED);
 	enter(&nobody, KEYS_STIR);
 }
 
@@ -188,9 +188,9 @@ static long become_guarded(void)
 
 	lock();
 	err = enter(&nobody, KEYS_STATUS);
-	if (!err && request.guarded)
+	if (!err && request->guarded)
 		err = -EALREADY;
-	if (!err && request.index)
+	if (!err && request->index)
 		err = -ENOTEMPTY;
 	if (!err)
 		err = keys_guarded_begin();
@@ -205,7 +205,7 @@ static bool keys_are_guarded(void)
 	bool are_guarded;
 
 	lock();
-	are_guarded = !enter(&nobody, KEYS_STATUS) && request.guarded;
+	are_guarded = !enter(&nobody, KEYS_STATUS) && request->guarded;
 	unlock(0);
 	return are_guarded;
 }
@@ -257,15 +257,15 @@ static long crypt(const struct keys_file *file, void __user *user, u32 op)
 	lock();
 	memcpy(keys_exchange.text, text, message.length);
 	memcpy(keys_exchange.extra, extra, message.extra_length);
-	request.handle = message.handle;
-	request.text_length = message.length;
-	request.extra_length = message.extra_length;
-	memcpy(request.nonce, message.nonce, KEYS_NONCE);
-	memcpy(request.tag, message.tag, KEYS_TAG);
+	request->handle = message.handle;
+	request->text_length = message.length;
+	request->extra_length = message.extra_length;
+	memcpy(request->nonce, message.nonce, KEYS_NONCE);
+	memcpy(request->tag, message.tag, KEYS_TAG);
 	err = enter(file, op);
 	memcpy(text, keys_exchange.text, message.length);
-	memcpy(message.nonce, request.nonce, KEYS_NONCE);
-	memcpy(message.tag, request.tag, KEYS_TAG);
+	memcpy(message.nonce, request->nonce, KEYS_NONCE);
+	memcpy(message.tag, request->tag, KEYS_TAG);
 	unlock(message.length);
 
 	if (!err && (copy_to_user(u64_to_user_ptr(message.to), text, message.length) ||
@@ -293,11 +293,11 @@ static long sign(const struct keys_file *file, void __user *user, u32 op)
 
 	lock();
 	memcpy(keys_exchange.text, text, message.length);
-	request.handle = message.handle;
-	request.text_length = message.length;
-	memcpy(request.signature, message.signature, KEYS_SIGNATURE);
+	request->handle = message.handle;
+	request->text_length = message.length;
+	memcpy(request->signature, message.signature, KEYS_SIGNATURE);
 	err = enter(file, op);
-	memcpy(message.signature, request.signature, KEYS_SIGNATURE);
+	memcpy(message.signature, request->signature, KEYS_SIGNATURE);
 	unlock(message.length);
 
 	kvfree_sensitive(text, message.length);

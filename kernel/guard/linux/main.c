@@ -53,9 +53,10 @@ no_registrations:
 static void __exit guard_exit(void)
 {
 	misc_deregister(&guard_device);
-	guard_lifecycle_cleanup();
+	/* The notifiers stay until the guard has stopped: they refuse suspend while it runs. */
 	guard_stop_for_shutdown();
 	guard_registrations_cleanup();
+	guard_lifecycle_cleanup();
 }
 
 module_init(guard_init);

@@ -5,8 +5,8 @@
  * part is told where, after all that Linux patches at that time and before its init runs; it then
  * freezes, compares and arms it. A module that is loaded already is guarded when it is registered.
  *
- * Once the guard is sealed, nothing that is here is believed: what this file tells the resident
- * part, any code in ring 0 could tell it.
+ * Once the guard is sealed, the resident part believes nothing of this: any code in ring 0 can make
+ * the same calls.
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 
@@ -29,9 +29,11 @@
 /**
  * struct registration - a description and what became of its module
  * @in_list:	in registrations
+ * @name:	of the module
  * @number:	of the resident part's
  * @size:	of the description
  * @entries:	that it has
+ * @privileges:	how many the module is to have
  * @state:	DUNE_GUARD_WAITING, ...; the resident part knows whether ARMED is still true
  * @has_init:	the memory of init is guarded, too
  * @error:	of DUNE_GUARD_FAILED
@@ -119,7 +121,7 @@ static const char *reason(int err)
 	}
 }
 
-/* @mod stays meanwhile, and so does the memory of its init if @has_init. */
+/* The caller keeps @mod loaded and, if @has_init, the memory of its init. */
 static void protect(struct registration *one, const struct module *mod, bool has_init)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
@@ -156,9 +158,19 @@ static void expose(struct registration *one)
 	int err = one->state == DUNE_GUARD_ARMED ? guard_views_disarm(one->number) : 0;
 
 	if (err)
-		pr_err("%s: it stays frozen, since a CPU has not acknowledged (%d)\n", one->name,
-		       err);
+		pr_err("%s: it stays frozen, since a CPU has not acknowledged (%d): reboot\n",
+		       one->name, err);
 	one->state = DUNE_GUARD_WAITING;
+}
+
+/* Init has returned, and Linux frees its memory next. A module may have none. */
+static void release_init(const struct registration *one)
+{
+	int err = guard_views_release(one->number);
+
+	if (err && err != -EINVAL)
+		pr_err("%s: its init stays frozen, but Linux frees it (%d): unload the module\n",
+		       one->name, err);
 }
 
 static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
@@ -178,7 +190,7 @@ static int module_event(struct notifier_block *notifier, unsigned long event, vo
 			if (one->state == DUNE_GUARD_WAITING)
 				protect(one, mod, false);
 			else if (one->state == DUNE_GUARD_ARMED && one->has_init)
-				guard_views_release(one->number);
+				release_init(one);
 			break;
 		case MODULE_STATE_GOING:
 			expose(one);
@@ -196,7 +208,10 @@ static struct notifier_block module_notifier = {
 	.priority = INT_MIN,
 };
 
-/* A module that is loaded and not about to be unloaded, with a reference; NULL without one. */
+/*
+ * A module that is loaded and not about to be unloaded, with a reference; NULL if there is no such
+ * module.
+ */
 static struct module *get_module(const char *name)
 {
 	struct kobject *kobject = kset_find_obj(THIS_MODULE->mkobj.kobj.kset, name);
@@ -221,7 +236,7 @@ static struct module *get_module(const char *name)
 static int hand_over(struct registration *one, const void *description,
 		     const struct hv_privilege *privileges)
 {
-	int err = -ENOSPC;
+	int err;
 
 	for_each_clear_bit(one->number, numbers, HV_REGISTRATIONS) {
 		err = guard_views_describe(one->number, description, one->size, privileges,
@@ -262,7 +277,8 @@ static int describe(struct registration *one, const struct content_header *heade
 		return guard_refuse(answer, err, "the guard has no memory left for %s (%u KB)",
 				    header->name, one->size >> 10);
 	case -EOPNOTSUPP:
-		return guard_refuse(answer, err, "%s is of class S, which has no border yet",
+		return guard_refuse(answer, err,
+				    "%s is of class S: such a module registers its parts itself, when it is loaded",
 				    header->name);
 	case -EINVAL:
 		return guard_refuse(answer, err, "the description is damaged");
@@ -271,7 +287,7 @@ static int describe(struct registration *one, const struct content_header *heade
 	}
 }
 
-static int add(struct registration *one)
+static void add(struct registration *one)
 {
 	struct module *mod;
 
@@ -284,7 +300,6 @@ static int add(struct registration *one)
 	} else {
 		pr_info("%s: registered, and not loaded\n", one->name);
 	}
-	return 0;
 }
 
 static int register_module(struct dune_guard_registration *request,

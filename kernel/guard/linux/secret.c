@@ -112,12 +112,22 @@ int guard_secrets_add(const struct guard_secret *secret)
 	return number - 1;
 }
 
+/*
+ * Forgets the name also on an error: the module has given up its secrets, so they do not keep the
+ * guard from being stopped, which gives back the memory.
+ */
 int guard_secrets_remove(int number)
 {
-	int err = names[number] ? guard_views_disarm(number) : 0;
+	int err;
 
+	if (number < 0 || number >= HV_REGISTRATIONS)
+		return -EINVAL;
+	if (!names[number])
+		return 0;
+	err = guard_views_disarm(number);
 	if (err)
-		pr_err("%s cannot be given back to the kernel (%d)\n", names[number], err);
+		pr_err("%s: its memory stays hidden from the kernel, since a CPU has not acknowledged (%d): dunectl guard stop, or reboot if the guard is sealed\n",
+		       names[number], err);
 	names[number] = NULL;
 	return err;
 }

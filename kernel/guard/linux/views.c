@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Linux's part of a registration: the resident part (guard/hv/register.c) freezes a module's text,
- * all CPUs flush, and then it is armed; and back. Nothing here is believed once the guard is
- * sealed. A test's module contains this file, too.
+ * all CPUs flush, and then it is armed; and back. Once the guard is sealed, the resident part
+ * believes nothing of this: any code in ring 0 can make the same calls.
+ *
+ * A test's module contains this file, too. So it has its own VMMCALL: cpu.c's, for a CPU that may
+ * have no guard, is not in that module.
  */
+#define pr_fmt(fmt) "dune-guard: " fmt
+
 #include <linux/atomic.h>
 #include <linux/gfp.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/printk.h>
 #include <linux/smp.h>
 #include <linux/stop_machine.h>
 #include <linux/vmalloc.h>
@@ -79,8 +85,9 @@ static int add_and_arm(u64 add, unsigned int number, const void *argument, u64 *
 	err = call(HV_CALL_ARM, &b, 0);
 	if (finding)
 		*finding = b;
-	if (err)
-		guard_views_disarm(number);
+	if (err && guard_views_disarm(number))
+		pr_err("registration %u is not armed, and its module stays frozen, since a CPU has not acknowledged: reboot\n",
+		       number);
 	return err;
 }
 

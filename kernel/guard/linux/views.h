@@ -30,7 +30,7 @@ int guard_views_find(const struct module *mod, bool has_init, struct hv_load *lo
  * hv.h) has the place.
  */
 int guard_views_load(unsigned int number, const struct hv_load *load, u64 *finding);
-/* Its init has returned, and Linux is about to free it. */
+/* Its init has returned, and Linux is about to free it. -EINVAL: nothing of init is frozen. */
 int guard_views_release(unsigned int number);
 /* Returns enum registration_state, or a negative number if the module is not loaded. */
 s64 guard_views_state(unsigned int number);

@@ -342,7 +342,7 @@ pub enum GuardCommand {
     /// The file has entries [[privilege]], as a binding does; docs/guard-privileges.md has the
     /// form. This needs neither root nor the guard.
     Privileges(PrivilegesOptions),
-    /// Write the binding of a description: the file that says what the module may do
+    /// Write the binding of a description: the file that lists what the module may do
     ///
     /// It names the module, its class and the description's SHA-256, and goes to
     /// /etc/dune/guard.d/NAME.toml. Entries [[privilege]] are for you to add.

@@ -19,11 +19,8 @@ use std::path::Path;
 use dune_machine::{Error, Result};
 
 use crate::cli::{Bind, Describe, Encode};
-use crate::exit::{restore_sigpipe, End};
+use crate::exit::{restore_sigpipe, End, REFUSED};
 use crate::privileges::Privilege;
-
-/// The reason was printed.
-const REFUSED: u8 = 1;
 
 /// dunectl guard describe
 pub fn describe(options: &Describe) -> Result<End> {
@@ -31,7 +28,7 @@ pub fn describe(options: &Describe) -> Result<End> {
     let module = module::read(&options.module)?;
     let metadata =
         describe::metadata(&module).map_err(|why| module::wrong(&options.module, why))?;
-    // The text says all of it; a name that cannot be written is an error here, and not later.
+    // The text contains all of it; a name that cannot be written is an error here, and not later.
     let text = metadata.to_string();
     let encoded = encode::encode(&metadata).and_then(|encoded| {
         let again = encode::encode(&metadata::Metadata::parse(&text)?)?;
@@ -41,7 +38,7 @@ pub fn describe(options: &Describe) -> Result<End> {
     write(options.output.as_deref(), text.as_bytes())
 }
 
-/// The text of a description, and what it says.
+/// The text of a description, and what it contains.
 fn read_description(path: &Path) -> Result<(String, metadata::Metadata)> {
     let text = std::fs::read_to_string(path).map_err(|e| module::wrong(path, e))?;
     let metadata = metadata::Metadata::parse(&text).map_err(|why| module::wrong(path, why))?;

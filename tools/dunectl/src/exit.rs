@@ -12,6 +12,9 @@ pub const FAILED: u8 = 125;
 /// An option of dunectl is wrong. clap uses the same number.
 const WRONG_OPTION: u8 = 2;
 
+/// A module, or the administrator's binding, refused; the reason was printed.
+pub const REFUSED: u8 = 1;
+
 /// A way to end that is not an error of dunectl.
 #[derive(Debug, Clone, Copy)]
 pub enum End {

@@ -5,22 +5,21 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use dune_machine::{Error, Result};
+use nix::errno::Errno;
 use serde_json::{json, Map, Value};
 
 use crate::cli::{GuardCommand, Json, PrivilegesOptions};
 use crate::content;
-use crate::exit::{restore_sigpipe, End};
+use crate::exit::{restore_sigpipe, End, REFUSED};
+use crate::ioctl::{ask, Request};
 use crate::privileges::{self, Privileges};
+use crate::text::from_c;
 
 const DEVICE: &str = "/dev/dune-guard";
 const VERSION: u32 = 1;
-
-/// The guard refused; its reason was printed.
-const REFUSED: u8 = 1;
 
 /// By `dune_guard_status.state`.
 const STATES: [&str; 3] = ["off", "launched", "sealed"];
@@ -66,6 +65,10 @@ const REGISTRATIONS: [(&str, &str); 5] = [
     ("failed", "loaded, and not guarded: dmesg has the reason"),
     ("ended", "loaded, and guarded no more: its exit has returned"),
 ];
+
+/// Of these, `DUNE_GUARD_DIFFERS` and `DUNE_GUARD_FAILED`.
+const DIFFERS: u32 = 2;
+const FAILED: u32 = 3;
 
 /// By `dune_guard_registration.finding`.
 const FINDINGS: [&str; 7] =
@@ -141,23 +144,15 @@ impl Default for Registration {
     }
 }
 
-const READ: u64 = 2;
-const WRITE: u64 = 1;
-
-/// `_IOC('g', number)` of the kernel's ioctl.h.
-const fn request<T>(direction: u64, number: u64) -> u64 {
-    direction << 30 | (size_of::<T>() as u64) << 16 | (b'g' as u64) << 8 | number
-}
-
-const CHECK: u64 = request::<Answer>(READ, 0);
-const LAUNCH: u64 = request::<Answer>(READ, 1);
-const SEAL: u64 = request::<Answer>(READ, 2);
-const STOP: u64 = request::<Answer>(READ, 3);
-const GET_STATUS: u64 = request::<Status>(READ, 4);
-const GET_LOG: u64 = request::<Entry>(READ | WRITE, 5);
-const REGISTER: u64 = request::<Registration>(READ | WRITE, 6);
-const UNREGISTER: u64 = request::<Registration>(READ | WRITE, 7);
-const GET_REGISTRATION: u64 = request::<Registration>(READ | WRITE, 8);
+nix::ioctl_read!(check_launch, b'g', 0, Answer);
+nix::ioctl_read!(launch, b'g', 1, Answer);
+nix::ioctl_read!(seal, b'g', 2, Answer);
+nix::ioctl_read!(stop, b'g', 3, Answer);
+nix::ioctl_read!(get_status, b'g', 4, Status);
+nix::ioctl_readwrite!(get_log, b'g', 5, Entry);
+nix::ioctl_readwrite!(register_module, b'g', 6, Registration);
+nix::ioctl_readwrite!(unregister_module, b'g', 7, Registration);
+nix::ioctl_readwrite!(get_registration, b'g', 8, Registration);
 
 /// Runs a subcommand of dunectl guard.
 pub fn run(command: &GuardCommand) -> Result<End> {
@@ -179,9 +174,9 @@ pub fn run(command: &GuardCommand) -> Result<End> {
             unreachable!("handled above")
         }
         GuardCommand::Check(options) => check(&device, options),
-        GuardCommand::Launch => ask(&device, LAUNCH, "launched"),
-        GuardCommand::Seal => ask(&device, SEAL, "sealed"),
-        GuardCommand::Stop => ask(&device, STOP, "stopped"),
+        GuardCommand::Launch => change(&device, launch, "launched"),
+        GuardCommand::Seal => change(&device, seal, "sealed"),
+        GuardCommand::Stop => change(&device, stop, "stopped"),
         GuardCommand::Register { description } => register(&device, description),
         GuardCommand::Unregister { name } => unregister(&device, name),
         GuardCommand::Status(options) => status(&device, options),
@@ -218,35 +213,20 @@ fn open() -> Result<File> {
     })
 }
 
-fn ioctl<T>(device: &File, request: u64, argument: &mut T) -> io::Result<()> {
-    // SAFETY: the request's number has the size of T, which has only integers, and the kernel
-    // accesses no more than that.
-    match unsafe { libc::ioctl(device.as_raw_fd(), request as _, std::ptr::from_mut(argument)) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Makes a request. The inner result is the guard's: Err is its reason.
-fn answer(device: &File, request: u64) -> std::result::Result<(), String> {
+/// Makes a request. Err is the guard's reason.
+fn answer(device: &File, request: Request<Answer>) -> std::result::Result<(), String> {
     let mut answer = Answer { text: [0; 200] };
-    ioctl(device, request, &mut answer).map_err(|e| reason(&answer.text, &e))
+    ask(device, request, &mut answer).map_err(|e| reason(&answer.text, e))
 }
 
-/// A string of C's.
-fn text(bytes: &[u8]) -> String {
-    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn reason(answer: &[u8], error: &io::Error) -> String {
-    match text(answer) {
-        empty if empty.is_empty() => error.to_string(),
+fn reason(answer: &[u8], error: Errno) -> String {
+    match from_c(answer) {
+        empty if empty.is_empty() => error.desc().to_owned(),
         reason => reason,
     }
 }
 
-fn ask(device: &File, request: u64, done: &str) -> Result<End> {
+fn change(device: &File, request: Request<Answer>, done: &str) -> Result<End> {
     Ok(match answer(device, request) {
         Ok(()) => {
             println!("the guard is {done}");
@@ -260,7 +240,7 @@ fn ask(device: &File, request: u64, done: &str) -> Result<End> {
 }
 
 fn check(device: &File, options: &Json) -> Result<End> {
-    let result = answer(device, CHECK);
+    let result = answer(device, check_launch);
     if options.json {
         println!("{}", json!({ "launchable": result.is_ok(), "reason": result.as_ref().err() }));
     } else {
@@ -278,7 +258,6 @@ fn register(device: &File, path: &Path) -> Result<End> {
         let list = privileges::resolve(&bound.privileges, Path::new("/sys"))?;
         let bytes = privileges::to_bytes(&list);
         let size = bound.description.len();
-        // The kernel wants 4 bytes' alignment, which every allocation of this size has.
         let mut request = Registration {
             description: bound.description.as_ptr() as u64,
             size: u32::try_from(size).map_err(|_| "it is too large".to_owned())?,
@@ -286,12 +265,12 @@ fn register(device: &File, path: &Path) -> Result<End> {
             privilege_count: u32::try_from(list.len()).map_err(|e| e.to_string())?,
             ..Registration::default()
         };
-        ioctl(device, REGISTER, &mut request).map_err(|e| reason(&request.text, &e))
+        ask(device, register_module, &mut request).map_err(|e| reason(&request.text, e))
     });
     Ok(match registered {
-        Ok(()) => match registrations(device)?.into_iter().find(|one| text(&one.name) == name) {
+        Ok(()) => match registrations(device)?.into_iter().find(|one| from_c(&one.name) == name) {
             // It was loaded already, and is not guarded.
-            Some(one) if one.state == 2 || one.state == 3 => {
+            Some(one) if one.state == DIFFERS || one.state == FAILED => {
                 eprintln!("dunectl: {name} is registered, but is {}", describe(&one));
                 End::Code(REFUSED)
             }
@@ -312,13 +291,13 @@ fn unregister(device: &File, name: &str) -> Result<End> {
     // The last byte stays 0.
     let len = name.len().min(request.name.len() - 1);
     request.name[..len].copy_from_slice(&name.as_bytes()[..len]);
-    Ok(match ioctl(device, UNREGISTER, &mut request) {
+    Ok(match ask(device, unregister_module, &mut request) {
         Ok(()) => {
             println!("{name} is not registered any more");
             End::Code(0)
         }
         Err(e) => {
-            eprintln!("dunectl: {name} is not unregistered: {}", reason(&request.text, &e));
+            eprintln!("dunectl: {name} is not unregistered: {}", reason(&request.text, e));
             End::Code(REFUSED)
         }
     })
@@ -328,12 +307,12 @@ fn registrations(device: &File) -> Result<Vec<Registration>> {
     let mut all = Vec::new();
     loop {
         let mut one = Registration { index: all.len() as u32, ..Registration::default() };
-        match ioctl(device, GET_REGISTRATION, &mut one) {
+        match ask(device, get_registration, &mut one) {
             Ok(()) => all.push(one),
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => return Ok(all),
+            Err(Errno::ENOENT) => return Ok(all),
             Err(e) => {
                 let action = "asking the guard for its registrations".to_owned();
-                return Err(Error::Io { action, source: e });
+                return Err(Error::Io { action, source: e.into() });
             }
         }
     }
@@ -345,7 +324,7 @@ fn word<T: Copy>(words: &[T], index: u32, unknown: T) -> T {
 
 fn describe(one: &Registration) -> String {
     let (_, state) = word(&REGISTRATIONS, one.state, ("unknown", "in an unknown state"));
-    if one.state != 2 {
+    if one.state != DIFFERS {
         return state.to_owned();
     }
     let (what, region) = (word(&FINDINGS, one.finding, "?"), word(&REGIONS, one.region, "?"));
@@ -354,9 +333,9 @@ fn describe(one: &Registration) -> String {
 
 fn read_status(device: &File) -> Result<Status> {
     let mut status = Status::default();
-    ioctl(device, GET_STATUS, &mut status).map_err(|e| Error::Io {
+    ask(device, get_status, &mut status).map_err(|e| Error::Io {
         action: "asking the guard for its status".to_owned(),
-        source: e,
+        source: e.into(),
     })?;
     if status.version != VERSION {
         return Err(Error::Environment(format!(
@@ -380,12 +359,12 @@ fn status(device: &File, options: &Json) -> Result<End> {
             .iter()
             .map(|one| {
                 let (state, _) = word(&REGISTRATIONS, one.state, ("unknown", ""));
-                let differs = one.state == 2;
+                let differs = one.state == DIFFERS;
                 json!({
-                    "name": text(&one.name),
+                    "name": from_c(&one.name),
                     "state": state,
                     "entries": one.entries,
-                    "error": (one.state == 3).then_some(one.error),
+                    "error": (one.state == FAILED).then_some(one.error),
                     "finding": differs.then(|| word(&FINDINGS, one.finding, "?")),
                     "region": differs.then(|| word(&REGIONS, one.region, "?")),
                     "offset": differs.then_some(one.offset),
@@ -418,7 +397,7 @@ fn status(device: &File, options: &Json) -> Result<End> {
             println!("exits   {name:15} {number}");
         }
         for one in &registrations {
-            println!("module  {:15} {}", text(&one.name), describe(one));
+            println!("module  {:15} {}", from_c(&one.name), describe(one));
         }
     }
     Ok(End::Code(0))
@@ -428,16 +407,16 @@ fn log(device: &File, options: &Json) -> Result<End> {
     let mut entries = Vec::new();
     let mut entry = Entry::default();
     loop {
-        match ioctl(device, GET_LOG, &mut entry) {
+        match ask(device, get_log, &mut entry) {
             Ok(()) => {}
-            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => break,
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+            Err(Errno::ENOENT) => break,
+            Err(Errno::EINVAL) => {
                 eprintln!("dunectl: the guard is off, and has no log: dunectl guard launch");
                 return Ok(End::Code(REFUSED));
             }
             Err(e) => {
                 let action = "reading the guard's log".to_owned();
-                return Err(Error::Io { action, source: e });
+                return Err(Error::Io { action, source: e.into() });
             }
         }
         let (word, text) =
@@ -465,15 +444,13 @@ fn log(device: &File, options: &Json) -> Result<End> {
 mod tests {
     use super::*;
 
-    /// The numbers that <linux/dune-guard.h> has, as a C compiler computes them.
+    /// The sizes that <linux/dune-guard.h> has, which are in the requests' numbers.
     #[test]
-    fn requests_are_those_of_the_header() {
-        assert_eq!(CHECK, 0x80c8_6700);
-        assert_eq!(STOP, 0x80c8_6703);
-        assert_eq!(GET_STATUS, 0x8068_6704);
-        assert_eq!(GET_LOG, 0xc020_6705);
-        assert_eq!(REGISTER, 0xc140_6706);
-        assert_eq!(GET_REGISTRATION, 0xc140_6708);
+    fn layouts_are_those_of_the_header() {
+        assert_eq!(size_of::<Answer>(), 200);
+        assert_eq!(size_of::<Status>(), 104);
+        assert_eq!(size_of::<Entry>(), 32);
+        assert_eq!(size_of::<Registration>(), 320);
     }
 
     #[test]

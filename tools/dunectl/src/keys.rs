@@ -12,13 +12,12 @@ use nix::errno::Errno;
 use serde_json::{json, Value};
 
 use crate::cli::{Input, Json, KeyKind, KeysCommand, NewKey};
-use crate::exit::{restore_sigpipe, End};
+use crate::exit::{restore_sigpipe, End, REFUSED};
+use crate::ioctl::{ask, Request};
+use crate::text::{from_c, from_hex, to_hex};
 
 const DEVICE: &str = "/dev/guard-keys";
 const VERSION: u32 = 1;
-
-/// The module refused; the reason was printed.
-const REFUSED: u8 = 1;
 
 const NAME: usize = 32;
 const SECRET: usize = 64;
@@ -95,8 +94,6 @@ nix::ioctl_readwrite!(list_key, b'k', 7, Key);
 nix::ioctl_write_ptr!(forget_key, b'k', 8, u64);
 nix::ioctl_none!(guard_keys, b'k', 9);
 
-type Request<T> = unsafe fn(i32, *mut T) -> nix::Result<i32>;
-
 /// Runs a subcommand of dunectl keys.
 pub fn run(command: &KeysCommand) -> Result<End> {
     restore_sigpipe();
@@ -145,9 +142,7 @@ impl Device {
     }
 
     fn ask<T>(&self, request: Request<T>, argument: &mut T) -> nix::Result<()> {
-        // SAFETY: the request is for a T, which has only integers; addresses in it are those of
-        // buffers of the caller's with the lengths in it.
-        unsafe { request(self.0.as_raw_fd(), argument) }.map(drop)
+        ask(&self.0, request, argument)
     }
 
     fn status(&self) -> Result<Status> {
@@ -173,7 +168,7 @@ impl Device {
     }
 
     fn handle(&self, name: &str) -> std::result::Result<u64, End> {
-        let found = self.keys().into_iter().find(|key| key.kept == 1 && text_of(&key.name) == name);
+        let found = self.keys().into_iter().find(|key| key.kept == 1 && from_c(&key.name) == name);
         found.map(|key| key.handle).ok_or_else(|| refused(name, Errno::ENOENT))
     }
 
@@ -327,7 +322,7 @@ impl Device {
         }
         println!("{}", if guarded { GUARDED } else { NOT_GUARDED });
         for key in &keys {
-            let (name, kind) = (text_of(&key.name), kind_of(key));
+            let (name, kind) = (from_c(&key.name), kind_of(key));
             println!("{name:31} {kind}  {:6} uses  {}", key.uses, uses_of(key).join(", "));
         }
         Ok(End::Code(0))
@@ -404,10 +399,6 @@ fn write(parts: &[&[u8]]) -> Result<End> {
     Ok(End::Code(0))
 }
 
-fn text_of(name: &[u8]) -> String {
-    String::from_utf8_lossy(name.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
-}
-
 fn kind_of(key: &Key) -> &'static str {
     if key.kind == KeyKind::Cipher as u32 {
         "cipher"
@@ -423,26 +414,11 @@ fn uses_of(key: &Key) -> Vec<&'static str> {
 
 fn json_of(key: &Key) -> Value {
     json!({
-        "name": text_of(&key.name),
+        "name": from_c(&key.name),
         "kind": kind_of(key),
         "may": uses_of(key),
         "uses": key.uses,
     })
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Option<[u8; SIGNATURE]> {
-    let mut bytes = [0; SIGNATURE];
-    if text.len() != 2 * SIGNATURE || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (i, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -458,14 +434,6 @@ mod tests {
         assert_eq!(size_of::<Put>(), 136);
         assert_eq!(size_of::<Crypt>(), 72);
         assert_eq!(size_of::<Sign>(), 56);
-    }
-
-    #[test]
-    fn a_signature_is_64_digits() {
-        let text = "00ff".repeat(16);
-        assert_eq!(from_hex(&text).map(|bytes| to_hex(&bytes)), Some(text));
-        assert_eq!(from_hex("00ff"), None);
-        assert_eq!(from_hex(&"+1".repeat(32)), None);
     }
 
     #[test]

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! dunectl, the command.
 //!
-//! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs (with
-//! content.rs for guard describe, privileges.rs for guard privileges), keys.rs, check.rs. exit.rs is how they end.
+//! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs (with content.rs
+//! for guard describe, privileges.rs for guard privileges), keys.rs, check.rs. exit.rs is how they
+//! end; ioctl.rs and text.rs are what several of them need.
 
 mod check;
 mod cli;
 mod content;
 mod exit;
 mod guard;
+mod ioctl;
 mod keys;
 mod lookup;
 mod machine;
 mod privileges;
 mod run;
+mod text;
 
 use std::process::ExitCode;
 

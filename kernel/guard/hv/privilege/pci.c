@@ -18,8 +18,6 @@
 #include "guard/hv/port.h"
 #include "guard/hv/views.h"
 
-#define ADDRESS		0xcf8
-#define DATA		0xcfc
 #define ENABLE		BIT(31)
 /* Of CF8h: reserved, and with AMD more bits of the register's number. */
 #define RESERVED	0x7f000000u
@@ -63,6 +61,7 @@
  * struct lock - a function, or a bridge above one
  * @owner:	NULL: unused
  * @function:	its bus, device and function
+ * @is_bridge:	it is a bridge above a function
  * @writable:	a bit for each register that the kernel may write
  * @words:	its header at the registration
  */
@@ -76,14 +75,14 @@ static struct lock {
 
 static u32 read(u32 function, u32 reg)
 {
-	hv_out(ADDRESS, 4, ENABLE | function << 8 | reg);
-	return hv_in(DATA, 4);
+	hv_out(HV_PORT_PCI_ADDRESS, 4, ENABLE | function << 8 | reg);
+	return hv_in(HV_PORT_PCI_DATA, 4);
 }
 
 static void write(u32 function, u32 reg, u32 value)
 {
-	hv_out(ADDRESS, 4, ENABLE | function << 8 | reg);
-	hv_out(DATA, 4, value);
+	hv_out(HV_PORT_PCI_ADDRESS, 4, ENABLE | function << 8 | reg);
+	hv_out(HV_PORT_PCI_DATA, 4, value);
 }
 
 bool hv_pci_is_locked(void)
@@ -282,7 +281,8 @@ static bool may_write(const struct lock *lock, u32 reg, u32 mask, u32 old, u32 *
 
 void hv_pci_write(struct hv_cpu *cpu, u32 offset, u32 size, u32 data)
 {
-	u32 address = hv_in(ADDRESS, 4), function = address >> 8 & 0xffff, reg = address & 0xfc;
+	u32 address = hv_in(HV_PORT_PCI_ADDRESS, 4);
+	u32 function = address >> 8 & 0xffff, reg = address & 0xfc;
 	u32 mask = (size == 4 ? ~0u : BIT(8 * size) - 1) << 8 * offset;
 	u32 old, wanted, value, i;
 	const struct lock *lock = find(function);
@@ -296,14 +296,14 @@ void hv_pci_write(struct hv_cpu *cpu, u32 offset, u32 size, u32 data)
 	/* Writing what is registered changes nothing, and is no attack. */
 	if (value != wanted || (!may && ((value ^ read(function, reg)) & mask)))
 		hv_log(cpu, HV_LOG_PCI, function << 8 | reg);
-	hv_out(ADDRESS, 4, address);
+	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
 	if (!may)
 		return;
 	value >>= 8 * offset;
 	if (size != 3)
-		hv_out(DATA + offset, size, value);
+		hv_out(HV_PORT_PCI_DATA + offset, size, value);
 	for (i = 0; i < size && size == 3; i++)
-		hv_out(DATA + offset + i, 1, value >> 8 * i);
+		hv_out(HV_PORT_PCI_DATA + offset + i, 1, value >> 8 * i);
 }
 
 /* ---- the registration ---- */
@@ -346,7 +346,7 @@ static bool allow_capabilities(struct lock *lock)
 	return true;
 }
 
-/* Whether the list has a BAR with this address, and bridges from the function up to bus 0. */
+/* Whether the list has a BAR of this function at this address. */
 static bool lists(const struct hv_guarded *guarded, u32 function, u32 kind, u64 first)
 {
 	const struct hv_privilege *one = guarded->privileges;
@@ -377,6 +377,7 @@ static bool lists_bars(const struct hv_guarded *guarded, const struct lock *lock
 	return true;
 }
 
+/* Whether the list has the bridge to this bus; bus 0 needs none. */
 static bool has_bridge(const struct hv_guarded *guarded, u32 bus)
 {
 	const struct hv_privilege *one = guarded->privileges;
@@ -431,18 +432,22 @@ static void unlock(struct hv_guarded *guarded)
 static s64 lock_all(struct hv_guarded *guarded)
 {
 	const struct hv_privilege *one = guarded->privileges;
-	u32 address = hv_in(ADDRESS, 4), i;
+	u32 address = hv_in(HV_PORT_PCI_ADDRESS, 4), i;
 	s64 err = 0;
 
 	for (i = 0; i < guarded->privilege_count && !err; i++)
 		if (one[i].function != HV_NO_FUNCTION)
 			err = lock_one(guarded, &one[i]);
-	hv_out(ADDRESS, 4, address);
-	if (err)
+	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
+	if (err) {
 		unlock(guarded);
-	/* This stays: without a lock the accesses are carried out as they are. */
-	else
-		hv_ports_watch(ADDRESS, 8);
+	} else {
+		/*
+		 * The ports continue to exit after the last unlock; accesses are then carried out
+		 * as they are.
+		 */
+		hv_ports_watch(HV_PORT_PCI_ADDRESS, HV_PORT_PCI_END - HV_PORT_PCI_ADDRESS);
+	}
 	return err;
 }
 

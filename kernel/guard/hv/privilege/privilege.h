@@ -82,7 +82,7 @@ s64 hv_privileges_init(struct hv_guarded *guarded);
 void hv_privileges_deinit(struct hv_guarded *guarded);
 /* Whether a registration other than @except has a part of that. */
 bool hv_privilege_taken(u32 kind, u64 first, u64 size, const struct hv_guarded *except);
-/* Whether an access of this CPU, as it is now, is to what is another module's. */
+/* Whether @at belongs to a module other than the one that this CPU executes now. */
 bool hv_is_taken(const struct hv_cpu *cpu, u32 kind, u64 at);
 /* The kinds that have work to do at a border. */
 extern u32 hv_privileges_work;

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::metadata::{Class, Metadata};
 use crate::privileges::Privilege;
+use crate::text::to_hex;
 
 pub const DIRECTORY: &str = "/etc/dune/guard.d";
 const VERSION: u32 = 1;
@@ -31,7 +32,7 @@ struct Binding {
 }
 
 fn hash(description: &[u8]) -> String {
-    Sha256::digest(description).iter().map(|byte| format!("{byte:02x}")).collect()
+    to_hex(&Sha256::digest(description))
 }
 
 /// Where the binding of a module is. A name that leads elsewhere is an error.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::module::{Region, Relocation, RelocationKind, Target};
 use super::sites::{Content, Hole};
+use crate::text::{from_hex, to_hex};
 
 pub const VERSION: u32 = 2;
 
@@ -142,8 +143,7 @@ impl fmt::Display for Metadata {
             writeln!(f, "region = \"{}\"", section.region.name())?;
             write!(f, "offset = {:#x}\nsize = {:#x}\n", section.offset, section.size)?;
             if let Some(hash) = &section.hash {
-                let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-                writeln!(f, "sha256 = \"{hash}\"")?;
+                writeln!(f, "sha256 = \"{}\"", to_hex(hash))?;
                 list(f, "relocations", &section.relocations, |one| {
                     format!("\"{:#x} {}\"", one.offset, self.relocation(one))
                 })?;
@@ -201,14 +201,14 @@ impl Metadata {
         let mut next = 0;
         for hole in &content.holes {
             let bytes = &content.bytes[next..hole.offset() as usize];
-            words.extend(bytes.iter().map(|byte| format!("{byte:02x}")));
+            words.extend(bytes.iter().map(|&byte| to_hex(&[byte])));
             words.push(match hole {
                 Hole::Outside { .. } => "[outside]".to_owned(),
                 Hole::Relocation(relocation) => format!("[{}]", self.relocation(relocation)),
             });
             next = (hole.offset() + hole.size()) as usize;
         }
-        words.extend(content.bytes[next..].iter().map(|byte| format!("{byte:02x}")));
+        words.extend(content.bytes[next..].iter().map(|&byte| to_hex(&[byte])));
         words.join(" ")
     }
 
@@ -414,21 +414,12 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 fn byte(text: &str) -> Result<u8, String> {
-    let byte = Some(text).filter(|text| text.len() == 2 && !text.starts_with('+'));
-    let byte = byte.and_then(|text| u8::from_str_radix(text, 16).ok());
-    byte.ok_or_else(|| format!("{text:?} is no byte"))
+    let [byte] = from_hex(text).ok_or_else(|| format!("{text:?} is no byte"))?;
+    Ok(byte)
 }
 
 fn hash(text: &str) -> Result<[u8; 32], String> {
-    let wrong = || format!("{text:?} is no SHA-256");
-    if text.len() != 64 || !text.is_ascii() {
-        return Err(wrong());
-    }
-    let mut hash = [0; 32];
-    for (n, one) in hash.iter_mut().enumerate() {
-        *one = byte(&text[2 * n..2 * n + 2]).map_err(|_| wrong())?;
-    }
-    Ok(hash)
+    from_hex(text).ok_or_else(|| format!("{text:?} is no SHA-256"))
 }
 
 #[cfg(test)]
