@@ -457,13 +457,13 @@ static s64 lock_all(struct hv_guarded *guarded)
  */
 bool hv_pci_stays(const struct hv_guarded *guarded)
 {
-	u32 address = hv_in(ADDRESS, 4), i, reg;
+	u32 address = hv_in(HV_PORT_PCI_ADDRESS, 4), i, reg;
 	bool stays = true;
 
 	for (i = 0; i < HV_LOCKS; i++)
 		for (reg = REG_BARS; reg < REG_LINE && locks[i].owner == guarded; reg += 4)
 			stays &= !has_moved(&locks[i], reg);
-	hv_out(ADDRESS, 4, address);
+	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
 	return stays;
 }
 

@@ -15,9 +15,6 @@
 #define MAP_SIZE	(MAP_PAGES * 4096)
 #define PORTS		0x10000
 
-#define PCI_ADDRESS	0xcf8
-#define PCI_END		0xd00
-
 static void set(u8 *map, u32 first, u32 count, bool exits)
 {
 	u32 port;
@@ -75,7 +72,7 @@ static bool is_guards(u32 first, u32 count)
 	for (i = 0; i < sizeof(ports) / sizeof(u32); i++)
 		if (ports[i] - first < count)
 			return true;
-	return first < PCI_END && PCI_ADDRESS < first + count;
+	return first < HV_PORT_PCI_END && HV_PORT_PCI_ADDRESS < first + count;
 }
 
 static s64 init(struct hv_guarded *guarded)
