@@ -39,7 +39,7 @@ enum { CALL_REGISTER = 5, CALL_ARM = 7, CALL_DESCRIBE = 12, CALL_UNDESCRIBE, CAL
 enum {
 	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, PAGE_AT, DEVICE, TOO_HIGH, NO_INIT,
 	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
-	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT,
+	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT,
 };
 
 static int fd;
@@ -197,6 +197,7 @@ static void all_lies(void)
 	lies(PAGE_AT, guard_status(fd).address, EINVAL, "a page of the guard's");
 	lies(PAGE_AT, ask_module("dune-guard-secret", "exchange", 0, 0, 0), EINVAL,
 	     "a page that a module of class S may write");
+	lies(TABLE_AT, guard_status(fd).address + 0x10000, ENOEXEC, "a page table of the guard's");
 	lies(DATA_AT, ask_module("dune-guard-secret", "private-at", 0, 0, 0), EINVAL,
 	     "data at the address of its secrets");
 	lies(DEVICE, 0, EINVAL, "a device's memory");

@@ -230,6 +230,7 @@ enum lie {
 	NO_FLUSH,		/* it is armed before all CPUs have flushed */
 	LOADED_TWICE,		/* the text of a module that is guarded already, as lie_value */
 	DATA_AT,		/* the data are at the address lie_value */
+	TABLE_AT,		/* and a page table of their address is at the physical lie_value */
 };
 
 static ulong lie, lie_value;
@@ -290,11 +291,25 @@ static s64 arm_after(u64 number, const struct hv_load *load, void *other)
 	return err;
 }
 
+/* An address of the kernel's half that nobody uses, with a page table at a physical address. */
+static u64 *use_top_entry(unsigned long *address, u64 table)
+{
+	u64 *top = __va(read_cr3_pa());
+	unsigned int i = PTRS_PER_PGD / 2;
+
+	while (top[i])
+		i++;
+	*address = ~0UL << 47 | (unsigned long)i << PGDIR_SHIFT;
+	WRITE_ONCE(top[i], table | _PAGE_TABLE);
+	return &top[i];
+}
+
 static int tell_lie(const struct module *module)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
 	u8 *other = (void *)get_zeroed_page(GFP_KERNEL);
-	u64 number = 0, finding, frame;
+	u64 number = 0, finding, frame, *top_entry = NULL;
+	unsigned long load_data;
 	int err = -ENOMEM, i;
 
 	if (!load || !other)
@@ -346,6 +361,10 @@ static int tell_lie(const struct module *module)
 	case DATA_AT:
 		load->regions[CONTENT_DATA].address = lie_value;
 		break;
+	case TABLE_AT:
+		top_entry = use_top_entry(&load_data, lie_value);
+		load->regions[CONTENT_DATA].address = load_data;
+		break;
 	case USER_ADDRESS:
 		load->regions[CONTENT_TEXT].address = 0x10000000;
 		break;
@@ -365,6 +384,10 @@ static int tell_lie(const struct module *module)
 	err = guard_views_load(number, load, &finding);
 	if (!err)
 		guard_views_disarm(number);
+	if (top_entry) {
+		WRITE_ONCE(*top_entry, 0);
+		on_each_cpu(flush, NULL, 1);
+	}
 out:
 	free_page((unsigned long)load);
 	free_page((unsigned long)other);
