@@ -3,8 +3,8 @@
  * Registered modules, by an administrator's commands: they are described, bound and registered, and
  * then guarded whenever they are loaded, before and after the seal. Fails if a module that was
  * changed, or that is not where the kernel says, is armed; if the kernel's writes reach a module
- * that is guarded; if a module that is not changed loses its border; or if a command reports that in
- * more than one line.
+ * that is guarded; if a module that is not changed loses its border; or if a command reports that
+ * in more than one line.
  *
  * dune-guard-inside is the module that is attacked (inside/), by dune-guard-outside.
  */
