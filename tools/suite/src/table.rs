@@ -35,7 +35,9 @@ pub struct Table {
 pub struct Mode {
     pub name: String,
     pub machine_type: &'static MachineType,
+    /// The oldest and the newest kernel that have it.
     pub since: Series,
+    pub until: Series,
     /// The number of CPUs that this row gives.
     pub own_cpus: Option<u32>,
     /// That of the machine's default mode.
@@ -123,7 +125,7 @@ impl Table {
     /// The modes of a machine that a kernel can be booted in, in the table's
     /// order. The default mode is one of them.
     pub fn modes(&self, machine_type: &MachineType, series: Series) -> Vec<&Mode> {
-        let fits = |mode: &&Mode| mode.machine_type == machine_type && mode.since <= series;
+        let fits = |mode: &&Mode| mode.machine_type == machine_type && mode.is_for(series);
         self.modes.iter().filter(fits).collect()
     }
 
@@ -158,7 +160,9 @@ impl Table {
         let of_machine = |one| self.modes.iter().filter(move |mode| mode.machine_type == one);
         MachineType::ALL.into_iter().flat_map(of_machine).filter_map(|mode| {
             let only = mode.short.as_ref()?.kernels.as_ref();
-            let on = |series: &&Series| only.is_none_or(|only| only.contains(series));
+            let on = |series: &&Series| {
+                mode.is_for(**series) && only.is_none_or(|only| only.contains(series))
+            };
             Some((mode, kernels.iter().filter(on).copied().collect()))
         })
     }
@@ -254,6 +258,11 @@ impl Mode {
 
     fn is(&self, name: &str, machine_type: &MachineType) -> bool {
         self.name == name && self.machine_type == machine_type
+    }
+
+    /// Whether a kernel can be booted so.
+    pub fn is_for(&self, series: Series) -> bool {
+        self.since <= series && series <= self.until
     }
 
     /// Whether this is a machine's default mode.

@@ -92,7 +92,12 @@ pub fn mode(
     let mode = context.table.mode(name, context.machine_type())?;
     ensure!(!mode.by_hand, "mode {name} has a command of its own: make test-{name}");
     let boot = |&series| {
-        ensure!(mode.since <= series, "{name} needs Linux {} or newer, not {series}", mode.since);
+        ensure!(
+            mode.is_for(series),
+            "the mode {name} is for Linux {} to {}, not for {series}",
+            mode.since,
+            mode.until
+        );
         Ok(Boot::new(context, mode, series, &mode.tests).only(only).into())
     };
     kernels.iter().map(boot).collect()
