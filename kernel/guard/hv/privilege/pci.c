@@ -453,17 +453,22 @@ static s64 lock_all(struct hv_guarded *guarded)
 
 /*
  * A CPU that had ECAM in its TLB could write there until it has flushed: M is entered only if the
- * registers are then as they were registered.
+ * registers are then as they were registered. Without a locked function the ports do not exit, and
+ * another CPU may be using them.
  */
 bool hv_pci_stays(const struct hv_guarded *guarded)
 {
-	u32 address = hv_in(HV_PORT_PCI_ADDRESS, 4), i, reg;
+	u32 address, i, reg;
 	bool stays = true;
 
-	for (i = 0; i < HV_LOCKS; i++)
-		for (reg = REG_BARS; reg < REG_LINE && locks[i].owner == guarded; reg += 4)
+	for (i = 0; i < HV_LOCKS; i++) {
+		if (locks[i].owner != guarded)
+			continue;
+		address = hv_in(HV_PORT_PCI_ADDRESS, 4);
+		for (reg = REG_BARS; reg < REG_LINE; reg += 4)
 			stays &= !has_moved(&locks[i], reg);
-	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
+		hv_out(HV_PORT_PCI_ADDRESS, 4, address);
+	}
 	return stays;
 }
 
