@@ -407,7 +407,8 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
 		return -EBUSY;
 	if (!hv_config.window || !cpu->space || hv_config.cpus > 63)
 		return -EOPNOTSUPP;
-	if (at % HV_PAGE || at >= hv_config.end || hv_is_guards(at))
+	/* The answer tells something of what is read there. */
+	if (!is_plain(at) || !hv_is_memory(at))
 		return -EINVAL;
 	*guarded = (struct hv_guarded){ .number = guarded - hv_guarded };
 	err = number == HV_CALL_LOAD ? hv_compose(guarded, at) : take_registration(guarded, at);
@@ -453,7 +454,8 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	u32 first = lasting(guarded);
 
-	if (guarded->golden == first || guarded->releasing)
+	/* Arming would open the frames of init again. */
+	if (!registration_runs(&guarded->border) || guarded->golden == first || guarded->releasing)
 		return -EINVAL;
 	guarded->init_size = 0;
 	guarded->module.init_text_end = guarded->module.init_text;
