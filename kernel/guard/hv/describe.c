@@ -43,7 +43,10 @@ static void drop(struct hv_known *known)
 	*known = (struct hv_known){};
 }
 
-/* The kernel is trusted here. Whether the module can have them is verified when it is loaded. */
+/*
+ * The kernel is trusted here. Whether the module can have these privileges is verified when it is
+ * loaded.
+ */
 static bool take_privileges(struct hv_known *known, const struct hv_description *from)
 {
 	u64 count = from->privilege_count, at = from->privileges;

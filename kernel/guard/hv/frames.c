@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each view has of a module's frames, from the freeze to the thaw. Each frame changes in all
- * views: those of other modules have no more of it than K has. All of this needs the lock.
+ * What each view has of a module's frames, from the freeze to the thaw. A frame changes in all
+ * views at once: other modules' views have of it what K has. All functions but hv_lower() need
+ * hv_views_lock.
  */
 #include <linux/types.h>
 

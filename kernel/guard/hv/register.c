@@ -12,11 +12,10 @@
 
 u8 hv_views_lock;
 u32 hv_views_changed;
+u64 hv_present;
 struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 
-/* A bit for each CPU that is in the guard. */
-static u64 present;
 
 /* How many golden frames are not init's: they are the first ones. */
 static u32 lasting(const struct hv_guarded *guarded)
@@ -53,7 +52,7 @@ static bool map(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 first,
 	u32 i;
 
 	for (i = 0; i < hv_config.cpus && i < 64 && !hv_is_secret(guarded); i++)
-		if (present >> i & 1 && hv_cpu_of(i)->space)
+		if (hv_present >> i & 1 && hv_cpu_of(i)->space)
 			done &= map_on(hv_cpu_of(i), hv_vmcb_of_k(cpu)->save.cr3, guarded,
 				       first, map);
 	return done;
@@ -120,7 +119,7 @@ static bool step_kind(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 kind)
 	/* Suspicious activity is counted and logged, and the code continues without privileges. */
 	struct registration_event event = {
 		.kind = kind, .choice = CHOICE_LOG, .privileges = guarded->privilege_mask,
-		.who = present,
+		.who = hv_present,
 	};
 
 	return step(cpu, guarded, &event);
@@ -443,7 +442,7 @@ static void release_step(struct hv_guarded *guarded)
 
 	if (guarded->golden > first) {
 		hv_frames_thaw_golden(guarded, first);
-		guarded->releasing = present;
+		guarded->releasing = hv_present;
 	} else {
 		free_shadows(guarded, first);
 	}
@@ -462,7 +461,7 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	hv_frames_set_golden(guarded, first, false);
 	map(cpu, guarded, first, false);
 	guarded->mapped = first;
-	guarded->releasing = present;
+	guarded->releasing = hv_present;
 	return 0;
 }
 
@@ -569,7 +568,7 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 		__atomic_store_n(&guarded->size, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&guarded->init_size, 0, __ATOMIC_RELAXED);
 		guarded->releasing = 0;
-		guarded->leaving = present;
+		guarded->leaving = hv_present;
 		return 0;
 	}
 }
@@ -618,7 +617,7 @@ void hv_register_start(struct hv_cpu *cpu)
 		if (hv_guarded[i].used && !hv_is_secret(&hv_guarded[i]) &&
 		    !map_on(cpu, cr3, &hv_guarded[i], 0, true))
 			hv_space_stop(cpu);
-	present |= AWAIT_CPU(cpu->number);
+	hv_present |= AWAIT_CPU(cpu->number);
 	hv_unlock(&hv_views_lock);
 }
 
@@ -628,8 +627,8 @@ void hv_register_stop(struct hv_cpu *cpu)
 	u32 i;
 
 	hv_lock(&hv_views_lock);
-	present &= ~AWAIT_CPU(cpu->number);
-	for (i = 0; i < HV_REGISTRATIONS && !present; i++)
+	hv_present &= ~AWAIT_CPU(cpu->number);
+	for (i = 0; i < HV_REGISTRATIONS && !hv_present; i++)
 		if (hv_guarded[i].used && hv_guarded[i].border.state != REGISTRATION_LOADED)
 			hv_clear_secrets(&hv_guarded[i]);
 	flush(cpu);

@@ -7,11 +7,14 @@
 #include "guard/hv/hv.h"
 #include "guard/hv/views.h"
 
-/* No CPU enters M from now on. Every other one has left it, or does not within a long time. */
+/*
+ * No CPU enters M from now on. Every other one has left it, or does not within a long time: the
+ * computer may also ignore the reset, and then each CPU has to flush as after any revocation.
+ */
 static void close_all(void)
 {
 	u64 self = ((u64)__builtin_frame_address(0) - hv_config.cpu_areas) / HV_CPU_SIZE, word;
-	struct registration_event event = { .kind = EVENT_REVOKE };
+	struct registration_event event = { .kind = EVENT_REVOKE, .who = hv_present };
 	struct border_actions actions;
 	struct border_registration *border, next;
 	u32 i, patience = 1 << 24;

@@ -287,6 +287,8 @@ static inline bool hv_is_secret(const struct hv_guarded *guarded)
 extern u8 hv_views_lock;
 /* Grows with each change of a view. */
 extern u32 hv_views_changed;
+/* A bit for each CPU that is in the guard. */
+extern u64 hv_present;
 extern struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 
 /* The registers of M: all of them at an interrupt, at a call those that a function preserves. */

@@ -47,16 +47,23 @@ static u64 large_entry_of(enum shown shown, u64 at)
 	}
 }
 
-/*
- * A range of one view. Where the view has a table of its own for 2 MB, it keeps the table. There is
- * memory for all entries (hv_privileges_need()).
- */
+/* hv_privileges_need() has set aside the memory for all entries. */
+static u64 *entry_in(u64 root, u64 at, u32 shift)
+{
+	u64 *entry = hv_nested_entry(root, at, shift);
+
+	if (!entry)
+		hv_reset();
+	return entry;
+}
+
+/* A range of one view. Where the view has a table of its own for 2 MB, it keeps the table. */
 static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 {
 	u64 at = first, *entry;
 
 	while (at < first + size) {
-		entry = hv_nested_entry(root, at, 21);
+		entry = entry_in(root, at, 21);
 		if (!(at % HV_LARGE_PAGE) && first + size - at >= HV_LARGE_PAGE &&
 		    (!(*entry & 1) || *entry & (HV_NPT_LARGE | HV_NPT_SHARED))) {
 			__atomic_store_n(entry, large_entry_of(shown, at) | rights,
@@ -64,7 +71,7 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 			at += HV_LARGE_PAGE;
 			continue;
 		}
-		__atomic_store_n(hv_nested_entry(root, at, 12), entry_of(shown, at) | rights,
+		__atomic_store_n(entry_in(root, at, 12), entry_of(shown, at) | rights,
 				 __ATOMIC_RELEASE);
 		at += HV_PAGE;
 	}
@@ -85,6 +92,25 @@ static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum 
 		if (&hv_guarded[i] != guarded)
 			set(hv_guarded[i].view, first, size, shown, HV_NPT_NO_EXECUTE);
 		set(hv_guarded[i].lowered_view, first, size, shown, HV_NPT_NO_EXECUTE);
+	}
+	hv_views_changed++;
+}
+
+/* The kernel has a range again. The views of modules follow, which takes no memory. */
+static void give_back(u64 first, u64 size)
+{
+	u64 at;
+	u32 i;
+
+	set(hv_config.nested_cr3, first, size, REAL, 0);
+	set(hv_config.step_cr3, first, size, REAL, 0);
+	for (i = 0; i < HV_REGISTRATIONS; i++) {
+		if (!hv_guarded[i].view || hv_is_secret(&hv_guarded[i]))
+			continue;
+		for (at = first; at < first + size; at += HV_PAGE) {
+			hv_nested_follow(hv_guarded[i].view, at);
+			hv_nested_follow(hv_guarded[i].lowered_view, at);
+		}
 	}
 	hv_views_changed++;
 }
@@ -132,9 +158,9 @@ static void deinit(struct hv_guarded *guarded)
 
 	for (i = 0; i < guarded->privilege_count; i++)
 		if (bar[i].kind == HV_PRIVILEGE_MMIO)
-			set_all(guarded, bar[i].first, bar[i].size, REAL, REAL);
+			give_back(bar[i].first, bar[i].size);
 	if (!--users)
-		set_all(NULL, hv_config.ecam, hv_config.ecam_size, REAL, REAL);
+		give_back(hv_config.ecam, hv_config.ecam_size);
 }
 
 void hv_mmio_start(void)

@@ -432,22 +432,21 @@ static void unlock(struct hv_guarded *guarded)
 static s64 lock_all(struct hv_guarded *guarded)
 {
 	const struct hv_privilege *one = guarded->privileges;
-	u32 address = hv_in(HV_PORT_PCI_ADDRESS, 4), i;
+	u32 address, i;
 	s64 err = 0;
 
+	/*
+	 * First, so that no other CPU selects a register meanwhile. The ports continue to exit
+	 * after the last unlock; accesses are then carried out as they are.
+	 */
+	hv_ports_watch(HV_PORT_PCI_ADDRESS, HV_PORT_PCI_END - HV_PORT_PCI_ADDRESS);
+	address = hv_in(HV_PORT_PCI_ADDRESS, 4);
 	for (i = 0; i < guarded->privilege_count && !err; i++)
 		if (one[i].function != HV_NO_FUNCTION)
 			err = lock_one(guarded, &one[i]);
 	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
-	if (err) {
+	if (err)
 		unlock(guarded);
-	} else {
-		/*
-		 * The ports continue to exit after the last unlock; accesses are then carried out
-		 * as they are.
-		 */
-		hv_ports_watch(HV_PORT_PCI_ADDRESS, HV_PORT_PCI_END - HV_PORT_PCI_ADDRESS);
-	}
 	return err;
 }
 
