@@ -77,6 +77,11 @@
 #define HV_CALL_UNDESCRIBE	13
 #define HV_CALL_LOAD		14	/* RCX: physical address of a struct hv_load */
 #define HV_CALL_RELEASE		15
+/*
+ * RBX: the number of a registration; RCX: a row of its tally, and << 32 the word of it
+ * (struct hv_tally_row) that RBX returns; -ENODATA: it has no tally, -ENOENT: it has no such row.
+ */
+#define HV_CALL_TALLY		16
 
 #ifndef __ASSEMBLER__
 
