@@ -13,6 +13,7 @@ use serde_json::{json, Map, Value};
 
 use crate::cli::{GuardCommand, Json, PrivilegesOptions};
 use crate::content;
+use crate::crossings;
 use crate::exit::{restore_sigpipe, End};
 use crate::privileges::{self, Privileges};
 
@@ -20,7 +21,7 @@ const DEVICE: &str = "/dev/dune-guard";
 const VERSION: u32 = 1;
 
 /// The guard refused; its reason was printed.
-const REFUSED: u8 = 1;
+pub const REFUSED: u8 = 1;
 
 /// By `dune_guard_status.state`.
 const STATES: [&str; 3] = ["off", "launched", "sealed"];
@@ -115,7 +116,7 @@ struct Registration {
     entries: u32,
     privileges: u64,
     privilege_count: u32,
-    reserved: u32,
+    flags: u32,
     name: [u8; 64],
     text: [u8; 200],
 }
@@ -134,7 +135,7 @@ impl Default for Registration {
             entries: 0,
             privileges: 0,
             privilege_count: 0,
-            reserved: 0,
+            flags: 0,
             name: [0; 64],
             text: [0; 200],
         }
@@ -143,6 +144,21 @@ impl Default for Registration {
 
 const READ: u64 = 2;
 const WRITE: u64 = 1;
+
+/// `dune_guard_registration.flags`
+const COUNT_CROSSINGS: u32 = 1;
+
+/// `struct dune_guard_crossings`
+#[repr(C)]
+#[derive(Debug, Default, Clone)]
+pub struct Row {
+    index: u32,
+    row: u32,
+    /// Of a function; 0: of those that the guard's table had no room for.
+    pub address: u64,
+    /// By `crossings::CROSSINGS`.
+    pub crossings: [u64; crossings::CROSSINGS.len()],
+}
 
 /// `_IOC('g', number)` of the kernel's ioctl.h.
 const fn request<T>(direction: u64, number: u64) -> u64 {
@@ -158,6 +174,7 @@ const GET_LOG: u64 = request::<Entry>(READ | WRITE, 5);
 const REGISTER: u64 = request::<Registration>(READ | WRITE, 6);
 const UNREGISTER: u64 = request::<Registration>(READ | WRITE, 7);
 const GET_REGISTRATION: u64 = request::<Registration>(READ | WRITE, 8);
+const GET_CROSSINGS: u64 = request::<Row>(READ | WRITE, 9);
 
 /// Runs a subcommand of dunectl guard.
 pub fn run(command: &GuardCommand) -> Result<End> {
@@ -182,7 +199,10 @@ pub fn run(command: &GuardCommand) -> Result<End> {
         GuardCommand::Launch => ask(&device, LAUNCH, "launched"),
         GuardCommand::Seal => ask(&device, SEAL, "sealed"),
         GuardCommand::Stop => ask(&device, STOP, "stopped"),
-        GuardCommand::Register { description } => register(&device, description),
+        GuardCommand::Register { description, count_crossings } => {
+            register(&device, description, *count_crossings)
+        }
+        GuardCommand::Crossings(options) => crossings::run(&device, options),
         GuardCommand::Unregister { name } => unregister(&device, name),
         GuardCommand::Status(options) => status(&device, options),
         GuardCommand::Log(options) => log(&device, options),
@@ -272,7 +292,7 @@ fn check(device: &File, options: &Json) -> Result<End> {
     Ok(End::Code(if result.is_ok() { 0 } else { REFUSED }))
 }
 
-fn register(device: &File, path: &Path) -> Result<End> {
+fn register(device: &File, path: &Path, count_crossings: bool) -> Result<End> {
     let (name, bound) = content::bound(path)?;
     let registered = bound.and_then(|bound| {
         let list = privileges::resolve(&bound.privileges, Path::new("/sys"))?;
@@ -284,6 +304,7 @@ fn register(device: &File, path: &Path) -> Result<End> {
             size: u32::try_from(size).map_err(|_| "it is too large".to_owned())?,
             privileges: bytes.as_ptr() as u64,
             privilege_count: u32::try_from(list.len()).map_err(|e| e.to_string())?,
+            flags: if count_crossings { COUNT_CROSSINGS } else { 0 },
             ..Registration::default()
         };
         ioctl(device, REGISTER, &mut request).map_err(|e| reason(&request.text, &e))
@@ -336,6 +357,35 @@ fn registrations(device: &File) -> Result<Vec<Registration>> {
                 return Err(Error::Io { action, source: e });
             }
         }
+    }
+}
+
+/// The counts of a registered module's crossings. The inner result is the guard's: Err is its
+/// reason.
+pub fn count_crossings(
+    device: &File,
+    name: &str,
+) -> Result<std::result::Result<Vec<Row>, &'static str>> {
+    let index = registrations(device)?.iter().position(|one| text(&one.name) == name);
+    let Some(index) = index else { return Ok(Err("it is not registered")) };
+    let mut next = Row { index: index as u32, ..Row::default() };
+    let mut rows = Vec::new();
+    loop {
+        match ioctl(device, GET_CROSSINGS, &mut next) {
+            Ok(()) => rows.push(next.clone()),
+            Err(e) => match e.raw_os_error() {
+                Some(libc::ENOENT) => return Ok(Ok(rows)),
+                Some(libc::ENODATA) => {
+                    return Ok(Err("it was registered without --count-crossings"))
+                }
+                Some(libc::EINVAL) => return Ok(Err("the guard is not launched")),
+                _ => {
+                    let action = "asking the guard for crossings".to_owned();
+                    return Err(Error::Io { action, source: e });
+                }
+            },
+        }
+        next.row += 1;
     }
 }
 
@@ -474,6 +524,7 @@ mod tests {
         assert_eq!(GET_LOG, 0xc020_6705);
         assert_eq!(REGISTER, 0xc140_6706);
         assert_eq!(GET_REGISTRATION, 0xc140_6708);
+        assert_eq!(GET_CROSSINGS, 0xc040_6709);
     }
 
     #[test]
