@@ -182,7 +182,7 @@ struct dune_guard_registration {
 
 /* Indices of dune_guard_crossings.crossings */
 #define DUNE_GUARD_IN_CALL		0	/* the kernel calls the module's entry point */
-#define DUNE_GUARD_IN_RET		1	/* it returns from the function that the module called */
+#define DUNE_GUARD_IN_RET		1	/* it returns from a function that was called */
 #define DUNE_GUARD_IN_RTI		2	/* it returns from an interrupt */
 #define DUNE_GUARD_OUT_CALL		3	/* the module calls the kernel's function */
 #define DUNE_GUARD_OUT_RET		4	/* it returns from its entry point */
