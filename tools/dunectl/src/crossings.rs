@@ -222,10 +222,7 @@ mod tests {
             (3, [0, 1, 0, 1, 0, 0]),
         ]);
         let counts = difference(after, &before);
-        assert_eq!(
-            counts,
-            Counts::from([(1, [2, 0, 0, 0, 1, 0]), (3, [0, 1, 0, 1, 0, 0])])
-        );
+        assert_eq!(counts, Counts::from([(1, [2, 0, 0, 0, 1, 0]), (3, [0, 1, 0, 1, 0, 0])]));
         assert_eq!((sum(&counts, &BORDER_IN), sum(&counts, &BORDER_OUT)), (3, 2));
     }
 }

@@ -165,8 +165,7 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     }
 
     for (n, card) in config.network_cards.iter().enumerate() {
-        let (network, card) =
-            (format!("user,id=net{n},{SERVER}"), format!("{card},netdev=net{n}"));
+        let (network, card) = (format!("user,id=net{n},{SERVER}"), format!("{card},netdev=net{n}"));
         add(&[word("-netdev"), network.as_ref()]);
         // The card's own firmware, which boots from the network, is not installed everywhere.
         add(&[word("-device"), format!("{card},romfile=").as_ref()]);
