@@ -281,7 +281,8 @@ static void launch(void)
 		show("dunectl guard register --count-crossings e1000.toml");
 		show("modprobe e1000");
 		show("dunectl guard status | grep ^module");
-		ok(driver_is_guarded(&driver), "e1000 is guarded, and alone has the card's registers");
+		ok(driver_is_guarded(&driver),
+		   "e1000 is guarded, and alone has the card's registers");
 	} else {
 		skip("the machine has no such card", "e1000 is guarded");
 	}

@@ -178,17 +178,25 @@ static long want(u64 a, u64 b, u64 c)
 	return 0;
 }
 
-/* Returns how many words of a page are not 0. */
-static u64 look_at_page(const u64 *page)
+#define WORDS	(PAGE_SIZE / sizeof(u64))
+
+static void look_at_page(const u64 *page)
+{
+	u64 first = wanted[0];
+	u32 i;
+
+	for (i = 0; i < WORDS - 2; i++)
+		if (unlikely(~READ_ONCE(page[i]) == first))
+			seen += ~page[i + 1] == wanted[1] && ~page[i + 2] == wanted[2];
+}
+
+static u64 count_words(const u64 *page)
 {
 	u64 count = 0;
 	u32 i;
 
-	for (i = 0; i < PAGE_SIZE / sizeof(u64); i++) {
+	for (i = 0; i < WORDS; i++)
 		count += !!READ_ONCE(page[i]);
-		seen += i < PAGE_SIZE / sizeof(u64) - 2 && ~READ_ONCE(page[i]) == wanted[0] &&
-			~page[i + 1] == wanted[1] && ~page[i + 2] == wanted[2];
-	}
 	return count;
 }
 
@@ -201,13 +209,15 @@ static long look(int way, u64 start, u64 size)
 
 	for (at = start; at < start + size; at += PAGE_SIZE) {
 		if (way == WAY_AS_IT_IS) {
-			found += look_at_page((u64 *)at);
+			found += count_words((u64 *)at);
+			look_at_page((u64 *)at);
 			continue;
 		}
 		err = open_page(&view, way, page_to_phys(vmalloc_to_page((void *)at)));
 		if (err)
 			return err;
-		found += look_at_page(view.address);
+		found += count_words(view.address);
+		look_at_page(view.address);
 		close_page(&view);
 	}
 	return 0;
