@@ -103,20 +103,25 @@ static const char *logged(void)
 	return text;
 }
 
-/* One verdict on an attack: what was tried, and what became of it. */
+/* One verdict on an attack: what was tried, what should become of it, and whether it did. */
 static void attempt(bool good, bool is_logged, const char *what, const char *outcome, ...)
 	PRINTF(4, 5);
 
 static void attempt(bool good, bool is_logged, const char *what, const char *outcome, ...)
 {
 	const char *log = logged();
+	bool is_right = good && (!is_logged || *log);
 	char text[100];
 	va_list ap;
 
 	va_start(ap, outcome);
 	vsnprintf(text, sizeof(text), outcome, ap);
 	va_end(ap);
-	ok(good && (!is_logged || *log), "%-46s %s%s", what, text, log);
+	if (!good)
+		snprintf(text, sizeof(text), "SUCCEEDS: %llx, %llu times", found, seen);
+	else if (!is_right)
+		log = "; NOT LOGGED";
+	ok(is_right, "%-46s %s%s", what, text, log);
 }
 
 /* ---- the key ---- */
