@@ -174,7 +174,9 @@ demo: to-test
 
 .PHONY: demo-guard
 demo-guard: to-test
-	@$(MAKE) $(quiet) --no-print-directory tools module-$(KERNEL) build-tests KERNELS=$(KERNEL)
+	@$(MAKE) $(quiet) --no-print-directory module-$(KERNEL) KERNELS=$(KERNEL)
+	@echo "  MAKE     tests/guard"
+	@$(MAKE) $(quiet) --no-print-directory -C tests/guard O=$(O)
 	@$(suite) demo-guard --kernel $(KERNEL)
 
 # test-vmx and bench boot the vmx machine on 6.1, whatever KERNELS is (tests/suite.toml).
