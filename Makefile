@@ -12,6 +12,7 @@
 #   make decoy       attacks the sandbox's checks for HOURS=1, and resumes; findings are in
 #                    build/decoy
 #   make demo        runs real programs, natively and under dunectl run
+#   make demo-guard  launches the guard, gives it a key and a network card, and attacks both
 #   make bench       measures, and writes docs/benchmarks.md, its plot and the README's table
 #   make bench-guard measures the guard alone (and guard-keys), on KERNELS
 #   make bench-check fails if a figure was not measured, or misses its target and the miss is
@@ -32,7 +33,7 @@
 #
 # O=DIR builds elsewhere; V=1 shows the commands. KERNELS also chooses the kernels of make,
 # make install, make deb, make fuzz, make decoy and, for AMD, make bench; KERNEL=6.12 that of
-# make demo. MACHINE=vmx is for make demo and make test-debug.
+# make demo and make demo-guard. MACHINE=vmx is for make demo and make test-debug.
 
 O ?= build
 PREFIX ?= /usr/local
@@ -170,6 +171,13 @@ MACHINE ?= svm
 demo: to-test
 	@$(MAKE) $(quiet) --no-print-directory all KERNELS=$(KERNEL)
 	@$(suite) demo --kernel $(KERNEL) --machine $(MACHINE)
+
+.PHONY: demo-guard
+demo-guard: to-test
+	@$(MAKE) $(quiet) --no-print-directory module-$(KERNEL) KERNELS=$(KERNEL)
+	@echo "  MAKE     tests/guard"
+	@$(MAKE) $(quiet) --no-print-directory -C tests/guard O=$(O)
+	@$(suite) demo-guard --kernel $(KERNEL)
 
 # test-vmx and bench boot the vmx machine on 6.1, whatever KERNELS is (tests/suite.toml).
 .PHONY: test-vmx

@@ -6,6 +6,7 @@
  * guard: it finds nothing.
  */
 #define _GNU_SOURCE
+#include "as_openssl.h"
 #include "attack.h"
 #include "guard.h"
 #include "klog.h"
@@ -114,34 +115,6 @@ static int count_keys(int fd)
 
 /* ---- answers ---- */
 
-static bool crypts_as_openssl(int fd, uint64_t cipher, uint32_t length)
-{
-	struct guard_keys_crypt message = new_crypt(cipher, length);
-	static unsigned char wanted[GUARD_KEYS_TEXT];
-	unsigned char tag[16];
-
-	memcpy(wanted, text, length);
-	if (ask(fd, GUARD_KEYS_ENCRYPT, &message))
-		return false;
-	openssl_encrypt(secret, message.nonce, secret, length % 60, wanted, length, tag);
-	if (memcmp(wanted, result, length) || memcmp(tag, message.tag, 16))
-		return false;
-	message.from = message.to;
-	return !ask(fd, GUARD_KEYS_DECRYPT, &message) && !memcmp(result, text, length);
-}
-
-static bool signs_as_openssl(int fd, uint64_t signer, uint32_t length)
-{
-	struct guard_keys_sign message = {
-		.handle = signer, .text = (uintptr_t)text, .length = length,
-	};
-	unsigned char wanted[32];
-
-	openssl_sign(secret, 64, text, length, wanted);
-	return !ask(fd, GUARD_KEYS_SIGN, &message) && !memcmp(wanted, message.signature, 32) &&
-	       !ask(fd, GUARD_KEYS_VERIFY, &message);
-}
-
 static void answers(int fd)
 {
 	uint64_t cipher = put(fd, GUARD_KEYS_CIPHER, 32), signer = put(fd, GUARD_KEYS_SIGNER, 64);
@@ -153,8 +126,9 @@ static void answers(int fd)
 	for (i = 0; i < ANSWERS; i++) {
 		uint32_t length = i == 0 ? 0 : i == 1 ? GUARD_KEYS_TEXT : random() % 5000;
 
-		bad += !crypts_as_openssl(fd, cipher, length);
-		bad += !signs_as_openssl(fd, signer, length);
+		bad += !keys_crypt_as_openssl(fd, cipher, secret, text, length, secret,
+					      length % 60);
+		bad += !keys_sign_as_openssl(fd, signer, secret, 64, text, length);
 	}
 	is(bad, 0, "%d messages are encrypted and signed as openssl does", ANSWERS);
 	is(forget(fd, cipher) | forget(fd, signer), 0, "both keys are forgotten");

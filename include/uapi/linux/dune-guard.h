@@ -114,6 +114,9 @@ struct dune_guard_entry {
 
 #define DUNE_GUARD_NAME		64
 
+/* dune_guard_registration.flags */
+#define DUNE_GUARD_COUNT_CROSSINGS	1	/* for DUNE_GUARD_GET_CROSSINGS */
+
 /* The most entries of a list of privileges. */
 #define DUNE_GUARD_PRIVILEGES	32
 
@@ -155,7 +158,8 @@ struct dune_guard_privilege {
  * @privileges:		_REGISTER, input: the address of a list, or 0
  * @privilege_count:	_REGISTER, input: how many struct dune_guard_privilege it has;
  *			_GET_REGISTRATION returns it
- * @reserved:		0
+ * @flags:		_REGISTER, input: DUNE_GUARD_COUNT_CROSSINGS or 0; _GET_REGISTRATION
+ *			returns it
  * @name:		_UNREGISTER, input: the module; the other two return it
  * @text:		as dune_guard_answer.text, but not of _GET_REGISTRATION
  */
@@ -171,9 +175,36 @@ struct dune_guard_registration {
 	__u32 entries;
 	__u64 privileges;
 	__u32 privilege_count;
-	__u32 reserved;
+	__u32 flags;
 	char name[DUNE_GUARD_NAME];
 	char text[200];
+};
+
+/* Indices of dune_guard_crossings.crossings */
+#define DUNE_GUARD_IN_CALL		0	/* the kernel calls the module's entry point */
+#define DUNE_GUARD_IN_RET		1	/* it returns from a function that was called */
+#define DUNE_GUARD_IN_RTI		2	/* it returns from an interrupt */
+#define DUNE_GUARD_OUT_CALL		3	/* the module calls the kernel's function */
+#define DUNE_GUARD_OUT_RET		4	/* it returns from its entry point */
+#define DUNE_GUARD_OUT_INT		5	/* it is interrupted, or raises an exception */
+#define DUNE_GUARD_CROSSINGS		6
+
+/**
+ * struct dune_guard_crossings - DUNE_GUARD_GET_CROSSINGS: how often the border of a module was
+ * crossed at one function since the module was last loaded. Its registration has to have
+ * DUNE_GUARD_COUNT_CROSSINGS.
+ * @index:	input: which registration, from 0
+ * @row:	input: which function, from 0; on output that of this answer, which may be a later
+ *		one
+ * @address:	of the module's entry point, or of the function that it calls; 0: of all functions
+ *		for which the guard's table had no room
+ * @crossings:	by DUNE_GUARD_IN_CALL, ...; in an interrupt, at the entry point that is left
+ */
+struct dune_guard_crossings {
+	__u32 index;
+	__u32 row;
+	__u64 address;
+	__u64 crossings[DUNE_GUARD_CROSSINGS];
 };
 
 /*
@@ -200,14 +231,20 @@ struct dune_guard_registration {
 /*
  * Registrations. A registered module is guarded when it is loaded, also once the guard is sealed.
  *
- * EINVAL: the guard is not launched, or the description is damaged or for another kernel; EPERM: it
- * is sealed; EEXIST: the module is registered already; ENOSPC: there are too many; ENOMEM: there is
- * no memory left, or none of the guard's; EOPNOTSUPP: the module is of class S.
+ * EINVAL: the guard is not launched, the description is damaged or for another kernel, or a flag is
+ * not known; EPERM: it is sealed; EEXIST: the module is registered already; ENOSPC: there are too
+ * many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP: the module is of
+ * class S.
  */
 #define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
 /* EINVAL, EPERM: as above; ENOENT: it is not registered. */
 #define DUNE_GUARD_UNREGISTER		_IOWR('g', 7, struct dune_guard_registration)
 /* ENOENT: there are not so many. */
 #define DUNE_GUARD_GET_REGISTRATION	_IOWR('g', 8, struct dune_guard_registration)
+/*
+ * EINVAL: the guard is not launched; ENOENT: there are not so many registrations or rows; ENODATA:
+ * the crossings of this module are not counted.
+ */
+#define DUNE_GUARD_GET_CROSSINGS	_IOWR('g', 9, struct dune_guard_crossings)
 
 #endif /* _UAPI_LINUX_DUNE_GUARD_H */

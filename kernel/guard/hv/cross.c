@@ -349,6 +349,8 @@ bool hv_cross_fetch(struct hv_cpu *cpu)
 	crossing = border_in(&border, &exit, &claim);
 	if (crossing != BORDER_REFUSED) {
 		cpu->crossings[crossing]++;
+		if (guarded->tally)
+			hv_tally_add(guarded, &guarded->pool[claim.activation], crossing, rip);
 		hand_over(cpu, hv_is_secret(guarded) ? X86_EFLAGS_IF : HARMLESS_FLAGS);
 	}
 	carry_out_in(cpu, guarded, &border, &claim, rip);
@@ -540,6 +542,8 @@ void hv_cross_exit(struct hv_cpu *cpu, u32 code)
 	crossing = border_out(&border, &exit);
 	if (crossing != BORDER_REFUSED)
 		cpu->crossings[crossing]++;
+	if (crossing != BORDER_REFUSED && guarded->tally)
+		hv_tally_add(guarded, activation, crossing, exit.at.rip);
 	carry_out_out(cpu, guarded, &border, &event, crossing, exit.at.rip);
 	/* Unlike an interrupt, a machine check is not pending any more. */
 	if (exit.is_fetch && code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC) {

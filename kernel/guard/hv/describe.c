@@ -40,6 +40,8 @@ static void drop(struct hv_known *known)
 	hv_pool_give(known->blob, known->blob_pages);
 	if (known->symbols)
 		hv_pool_give(known->symbols, known->symbol_pages);
+	if (known->tally)
+		hv_pool_give(known->tally, HV_TALLY_PAGES);
 	*known = (struct hv_known){};
 }
 
@@ -84,6 +86,11 @@ static s64 take_description(struct hv_known *known, const struct hv_description 
 		return -EOPNOTSUPP;
 	if (!take_privileges(known, from))
 		return -EINVAL;
+	if (from->has_tally) {
+		known->tally = hv_pool_take(HV_TALLY_PAGES);
+		if (!known->tally)
+			return -ENOMEM;
+	}
 	/* Now, so that the comparison needs no memory. */
 	known->symbol_pages = pages_of(known->content.header->symbols * sizeof(*known->symbols));
 	known->symbols = known->symbol_pages ? hv_pool_take(known->symbol_pages) : NULL;
@@ -110,6 +117,11 @@ s64 hv_describe(u32 number, u64 at)
 bool hv_is_described(u32 number)
 {
 	return known_modules[number].blob;
+}
+
+const struct hv_tally_row *hv_tally_of(u32 number)
+{
+	return known_modules[number].tally;
 }
 
 s64 hv_undescribe(u32 number)
@@ -370,6 +382,10 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 	for (i = 0; i < known->privilege_count; i++)
 		guarded->privileges[i] = known->privileges[i];
 	guarded->known = known;
+	guarded->tally = known->tally;
+	/* The functions are elsewhere now. */
+	for (i = 0; known->tally && i < HV_TALLY_ROWS; i++)
+		known->tally[i] = (struct hv_tally_row){};
 	return 0;
 }
 

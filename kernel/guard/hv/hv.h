@@ -74,6 +74,11 @@
 #define HV_CALL_UNDESCRIBE	13
 #define HV_CALL_LOAD		14	/* RCX: physical address of a struct hv_load */
 #define HV_CALL_RELEASE		15
+/*
+ * RBX: the number of a registration; RCX: a row of its tally, and << 32 the word of it
+ * (struct hv_tally_row) that RBX returns; -ENODATA: it has no tally, -ENOENT: it has no such row.
+ */
+#define HV_CALL_TALLY		16
 /* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
 #define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
 #define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */

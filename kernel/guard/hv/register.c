@@ -545,6 +545,8 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 		return hv_undescribe(*b);
 	if (number == HV_CALL_REGISTER || number == HV_CALL_LOAD)
 		return enroll(cpu, guarded, number, c);
+	if (number == HV_CALL_TALLY)
+		return hv_tally_read(hv_tally_of(*b), (u32)c, c >> 32, b);
 	if (number == HV_CALL_STATE) {
 		*b = guarded->used ? guarded->border.state : ~0ULL;
 		return 0;

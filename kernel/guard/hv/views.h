@@ -29,7 +29,8 @@
  *
  * register.c steps a registration, and frames.c changes the views; describe.c has the descriptions,
  * patch.c the kernel's patches; privilege/ has the privileges other than memory; nested.c has the
- * nested page tables, space.c and secret.c M's address space, for class D and class S.
+ * nested page tables, space.c and secret.c M's address space, for class D and class S; clear.c ends
+ * secrets, and tally.c counts crossings by function.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -159,12 +160,14 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
  * struct hv_description - a description (content.h) in the memory of the guest
  * @size:	in bytes
  * @privileges:	physical address of a page with @privilege_count struct hv_privilege, or 0
+ * @has_tally:	its crossings are to be counted by function
  * @frames:	physical addresses of its pages
  */
 struct hv_description {
 	u64 size;
 	u64 privileges;
-	u64 privilege_count;
+	u32 privilege_count;
+	u32 has_tally;
 	u64 frames[509];
 };
 
@@ -194,11 +197,27 @@ static_assert(CONTENT_MAX_SIZE / CONTENT_PAGE <= 509);
 static_assert(sizeof(struct hv_load) == CONTENT_PAGE);
 
 /**
+ * struct hv_tally_row - how often the border was crossed at one function (tally.c)
+ * @address:	of an entry point, or of a function outside that the module calls; 0: the row is
+ *		free, or is HV_TALLY_OTHERS
+ * @crossings:	by enum border_crossing
+ */
+struct hv_tally_row {
+	u64 address;
+	u64 crossings[BORDER_OUT_INT + 1];
+};
+
+#define HV_TALLY_ROWS	128
+#define HV_TALLY_OTHERS	0	/* the row of all functions for which there was no other */
+#define HV_TALLY_PAGES	(HV_TALLY_ROWS * sizeof(struct hv_tally_row) / CONTENT_PAGE)
+
+/**
  * struct hv_known - a description that the guard has, from before the seal
  * @content:	its parts
  * @blob:	the guard's copy; NULL: there is none
  * @symbols:	for content_check()
  * @privileges:	what the module gets when it is loaded
+ * @tally:	HV_TALLY_ROWS, since the module was last loaded; or NULL
  * @memory:	where the module is, while it is loaded; @pages are its golden frames
  */
 struct hv_known {
@@ -209,6 +228,7 @@ struct hv_known {
 	struct content_symbol *symbols;
 	struct hv_privilege privileges[HV_PRIVILEGES];
 	u32 privilege_count;
+	struct hv_tally_row *tally;
 	struct content_memory memory[CONTENT_REGIONS];
 };
 
@@ -241,6 +261,7 @@ struct hv_known {
  * @privileges:	what it has besides memory
  * @privilege_mask: their kinds
  * @iopm:	M's I/O permission map, if it has ports; @msrpm: that of MSRs
+ * @tally:	that of @known
  */
 struct hv_guarded {
 	bool used;
@@ -273,6 +294,7 @@ struct hv_guarded {
 	u32 privilege_mask;
 	u8 *iopm;
 	u8 *msrpm;
+	struct hv_tally_row *tally;
 };
 
 static inline bool hv_is_secret(const struct hv_guarded *guarded)
@@ -401,10 +423,18 @@ struct hv_place hv_place(const struct hv_guarded *guarded, u32 frame);
 s64 hv_describe(u32 number, u64 at);
 s64 hv_undescribe(u32 number);
 bool hv_is_described(u32 number);
+/* The tally of a module that is described, or NULL. */
+const struct hv_tally_row *hv_tally_of(u32 number);
 /* Makes the copy of a description and of a struct hv_load. Returns 0 or an error. */
 s64 hv_compose(struct hv_guarded *guarded, u64 at);
 /* Whether the golden frames have what was described, and K finds them at their addresses. */
 struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guarded *guarded);
+
+/* tally.c */
+/* Counts a crossing of class D, before others may have the activation. Only with a tally. */
+void hv_tally_add(struct hv_guarded *guarded, const struct border_activation *activation,
+		  u8 crossing, u64 rip);
+s64 hv_tally_read(const struct hv_tally_row *rows, u64 row, u64 word, u64 *value);
 
 /* patch.c */
 /* A write of the kernel's faults. Returns whether it is one to a shadow, which is then stepped. */

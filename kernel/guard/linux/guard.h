@@ -102,6 +102,7 @@ void guard_lifecycle_cleanup(void);
 
 /* register.c: @state is the guard's, under the lock of state.c */
 long guard_registration_request(unsigned int command, void __user *user, int state);
+long guard_registration_crossings(void __user *user, int state);
 /* The guard stops, and forgets them. */
 void guard_registrations_drop(void);
 int guard_registrations_init(void);

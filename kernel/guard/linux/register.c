@@ -34,6 +34,7 @@
  * @size:	of the description
  * @entries:	that it has
  * @privileges:	how many the module is to have
+ * @has_tally:	its crossings are counted by function
  * @state:	DUNE_GUARD_WAITING, ...; the resident part knows whether ARMED is still true
  * @has_init:	the memory of init is guarded, too
  * @error:	of DUNE_GUARD_FAILED
@@ -46,6 +47,7 @@ struct registration {
 	u32 size;
 	u32 entries;
 	u32 privileges;
+	bool has_tally;
 	u32 state;
 	bool has_init;
 	int error;
@@ -66,6 +68,8 @@ static_assert(DUNE_GUARD_PRIVILEGES == HV_PRIVILEGES);
 static_assert(DUNE_GUARD_MONITOR == HV_PRIVILEGE_MONITOR);
 static_assert(sizeof(struct dune_guard_privilege) == sizeof(struct hv_privilege));
 static_assert(DUNE_GUARD_CONTENT_PLACE == (int)CONTENT_PLACE);
+static_assert(DUNE_GUARD_IN_RTI == BORDER_IN_RTI - 1);
+static_assert(DUNE_GUARD_OUT_INT == BORDER_OUT_INT - 1);
 
 static struct registration *find(const char *name)
 {
@@ -240,7 +244,7 @@ static int hand_over(struct registration *one, const void *description,
 
 	for_each_clear_bit(one->number, numbers, HV_REGISTRATIONS) {
 		err = guard_views_describe(one->number, description, one->size, privileges,
-					   one->privileges);
+					   one->privileges, one->has_tally);
 		if (err != -EBUSY)
 			return err;
 	}
@@ -315,6 +319,8 @@ static int register_module(struct dune_guard_registration *request,
 	if (request->privilege_count > HV_PRIVILEGES)
 		return guard_refuse(answer, -EINVAL, "a module can have %u privileges",
 				    HV_PRIVILEGES);
+	if (request->flags & ~DUNE_GUARD_COUNT_CROSSINGS)
+		return guard_refuse(answer, -EINVAL, "a flag of the registration is not known");
 	one = kzalloc(sizeof(*one), GFP_KERNEL);
 	description = vmalloc(request->size);
 	privileges = (void *)get_zeroed_page(GFP_KERNEL);
@@ -322,6 +328,7 @@ static int register_module(struct dune_guard_registration *request,
 		goto out;
 	one->size = request->size;
 	one->privileges = request->privilege_count;
+	one->has_tally = request->flags & DUNE_GUARD_COUNT_CROSSINGS;
 	err = -EFAULT;
 	if (copy_from_user(description, u64_to_user_ptr(request->description), one->size) ||
 	    copy_from_user(privileges, u64_to_user_ptr(request->privileges),
@@ -367,28 +374,79 @@ static bool is_armed(unsigned int number)
 	return state == REGISTRATION_ARMED || state == REGISTRATION_SEALED;
 }
 
-static int show(struct dune_guard_registration *request)
+static struct registration *find_index(u32 index)
 {
 	struct registration *one;
-	u32 index = 0;
 
-	list_for_each_entry(one, &registrations, in_list) {
-		if (index++ != request->index)
-			continue;
-		strscpy(request->name, one->name, sizeof(request->name));
-		request->size = one->size;
-		request->state = one->state;
-		if (one->state == DUNE_GUARD_ARMED && !is_armed(one->number))
-			request->state = DUNE_GUARD_ENDED;
-		request->error = one->error;
-		request->finding = one->finding.verdict;
-		request->region = one->finding.region;
-		request->offset = one->finding.offset;
-		request->entries = one->entries;
-		request->privilege_count = one->privileges;
-		return 0;
+	list_for_each_entry(one, &registrations, in_list)
+		if (!index--)
+			return one;
+	return NULL;
+}
+
+static int show(struct dune_guard_registration *request)
+{
+	struct registration *one = find_index(request->index);
+
+	if (!one)
+		return -ENOENT;
+	strscpy(request->name, one->name, sizeof(request->name));
+	request->size = one->size;
+	request->state = one->state;
+	if (one->state == DUNE_GUARD_ARMED && !is_armed(one->number))
+		request->state = DUNE_GUARD_ENDED;
+	request->error = one->error;
+	request->finding = one->finding.verdict;
+	request->region = one->finding.region;
+	request->offset = one->finding.offset;
+	request->entries = one->entries;
+	request->privilege_count = one->privileges;
+	request->flags = one->has_tally ? DUNE_GUARD_COUNT_CROSSINGS : 0;
+	return 0;
+}
+
+/* The next row that is used. */
+static int count(struct dune_guard_crossings *crossings)
+{
+	const struct registration *one = find_index(crossings->index);
+	u64 words[HV_TALLY_WORDS], sum;
+	unsigned int i;
+	int err;
+
+	if (!one)
+		return -ENOENT;
+	if (!one->has_tally)
+		return -ENODATA;
+	for (;; crossings->row++) {
+		err = guard_views_tally(one->number, crossings->row, words);
+		if (err)
+			return err;
+		/* The address, and by enum border_crossing. */
+		for (sum = 0, i = 0; i < DUNE_GUARD_CROSSINGS; i++) {
+			crossings->crossings[i] = words[1 + BORDER_IN_CALL + i];
+			sum += crossings->crossings[i];
+		}
+		crossings->address = words[0];
+		if (sum)
+			return 0;
 	}
-	return -ENOENT;
+}
+
+long guard_registration_crossings(void __user *user, int state)
+{
+	struct dune_guard_crossings crossings;
+	int err;
+
+	if (state == DUNE_GUARD_OFF)
+		return -EINVAL;
+	if (copy_from_user(&crossings, user, sizeof(crossings)))
+		return -EFAULT;
+	mutex_lock(&registrations_lock);
+	err = count(&crossings);
+	mutex_unlock(&registrations_lock);
+	if (err)
+		return err;
+	return copy_to_user(user, &crossings, sizeof(crossings)) ? -EFAULT : 0;
 }
 
 static int answer_request(unsigned int command, struct dune_guard_registration *request,

@@ -279,6 +279,9 @@ long guard_request(unsigned int command, void __user *user)
 	case DUNE_GUARD_GET_REGISTRATION:
 		ret = guard_registration_request(command, user, state);
 		break;
+	case DUNE_GUARD_GET_CROSSINGS:
+		ret = guard_registration_crossings(user, state);
+		break;
 	default:
 		ret = request(command, user);
 	}

@@ -107,7 +107,7 @@ int guard_views_disarm(unsigned int number)
 }
 
 int guard_views_describe(unsigned int number, const void *description, unsigned int size,
-			 const struct hv_privilege *privileges, unsigned int count)
+			 const struct hv_privilege *privileges, unsigned int count, bool has_tally)
 {
 	struct hv_description *list = (void *)get_zeroed_page(GFP_KERNEL);
 	unsigned int i;
@@ -119,6 +119,7 @@ int guard_views_describe(unsigned int number, const void *description, unsigned 
 	list->size = size;
 	list->privileges = count ? virt_to_phys((void *)privileges) : 0;
 	list->privilege_count = count;
+	list->has_tally = has_tally;
 	for (i = 0; i < DIV_ROUND_UP(size, PAGE_SIZE) && i < ARRAY_SIZE(list->frames); i++)
 		list->frames[i] = page_to_phys(vmalloc_to_page(description + i * PAGE_SIZE));
 	err = call(HV_CALL_DESCRIBE, &b, virt_to_phys(list));
@@ -227,6 +228,20 @@ s64 guard_views_state(unsigned int number)
 	s64 err = call(HV_CALL_STATE, &b, 0);
 
 	return err ?: (s64)b;
+}
+
+s64 guard_views_tally(unsigned int number, unsigned int row, u64 words[HV_TALLY_WORDS])
+{
+	unsigned int word;
+	s64 err = 0;
+	u64 b;
+
+	for (word = 0; !err && word < HV_TALLY_WORDS; word++) {
+		b = number;
+		err = call(HV_CALL_TALLY, &b, row | (u64)word << 32);
+		words[word] = b;
+	}
+	return err;
 }
 
 /* How often a crossing has happened, on all CPUs. */

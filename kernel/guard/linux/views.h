@@ -18,7 +18,7 @@ int guard_views_disarm(unsigned int number);
 
 /* Hands a description over, in memory of vmalloc()'s. -ENOMEM: the guard has not enough. */
 int guard_views_describe(unsigned int number, const void *description, unsigned int size,
-			 const struct hv_privilege *privileges, unsigned int count);
+			 const struct hv_privilege *privileges, unsigned int count, bool has_tally);
 int guard_views_undescribe(unsigned int number);
 struct module;
 
@@ -34,6 +34,13 @@ int guard_views_load(unsigned int number, const struct hv_load *load, u64 *findi
 int guard_views_release(unsigned int number);
 /* Returns enum registration_state, or a negative number if the module is not loaded. */
 s64 guard_views_state(unsigned int number);
+
+/*
+ * One row of the tally (struct hv_tally_row) of a module that was described. Returns 0, -ENODATA if
+ * it has no tally, or -ENOENT if that has no such row.
+ */
+#define HV_TALLY_WORDS	(sizeof(struct hv_tally_row) / sizeof(u64))
+s64 guard_views_tally(unsigned int number, unsigned int row, u64 words[HV_TALLY_WORDS]);
 
 u64 guard_views_crossings(enum hv_crossing crossing);
 

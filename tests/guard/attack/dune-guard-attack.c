@@ -2,24 +2,29 @@
 /*
  * A hostile module for the tests of the guard. It attacks when a program writes a command to
  * /sys/kernel/debug/dune-guard-attack: a word, and up to three numbers. Reading the file then gives
- * what the attack found: an error, and a number. tests/guard/sealed.c has the commands' meaning.
+ * what the attack found: an error, a number, and how often it has seen what it wants.
+ * tests/guard/sealed.c and tests/guard/demo.c have the commands' meaning.
  */
 #include <linux/acpi.h>
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/io.h>
+#include <linux/ioport.h>
 #include <linux/kdebug.h>
 #include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/objtool.h>
 #include <linux/perf_event.h>
 #include <linux/reboot.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <asm/irq_regs.h>
 #include <asm/msr.h>
+#include <asm/nospec-branch.h>
 #include <asm/pgtable.h>
 
 /* Since 6.16 the size is in the name. */
@@ -32,12 +37,19 @@
 #define WAY_DIRECT	0	/* the kernel's direct map */
 #define WAY_VMAP	1	/* a mapping of the page */
 #define WAY_OWN		2	/* a page-table entry of our own */
+#define WAY_AS_IT_IS	3	/* the address that the module itself has */
 
 #define GUARD_CALL	0x64756e6500000000
 
 static struct dentry *file;
 static long error;
 static u64 found;
+
+/*
+ * What the attacker wants, three words one after the other, which are the complements of these: it
+ * must not find its own copy. And how often it has seen that.
+ */
+static u64 wanted[3], seen;
 
 /*
  * An instruction that may fault: -EFAULT if it does. An instruction of SVM's gets @rax; VMMCALL
@@ -103,24 +115,47 @@ static void flush(void *unused)
 	asm volatile("mov %0, %%cr3" : : "r" (cr3) : "memory");
 }
 
+/* A page of memory, as it is mapped in one of the ways. */
+struct page_view {
+	void *address;
+	int way;
+	pte_t *entry, was;
+};
+
+static long open_page(struct page_view *view, int way, u64 physical)
+{
+	*view = (struct page_view){ .way = way, .address = map(way, physical) };
+	if (!view->address)
+		return -ENOMEM;
+	if (way != WAY_OWN)
+		return 0;
+	*(volatile u64 *)view->address = 1;
+	view->entry = own_entry(view->address);
+	view->was = *view->entry;
+	set_pte(view->entry, pfn_pte(physical >> PAGE_SHIFT, PAGE_KERNEL));
+	on_each_cpu(flush, NULL, 1);
+	return 0;
+}
+
+static void close_page(struct page_view *view)
+{
+	if (view->entry) {
+		set_pte(view->entry, view->was);
+		on_each_cpu(flush, NULL, 1);
+	}
+	unmap(view->way, view->address);
+}
+
 /* Reads the 8 bytes at a physical address; with @write, writes @value there before. */
 static long access(int way, u64 physical, bool write, u64 value)
 {
-	void *address = map(way, physical);
-	pte_t *entry = NULL, was = {};
+	struct page_view view;
 	u64 *word;
-	long err = 0;
+	long err = open_page(&view, way, physical);
 
-	if (!address)
-		return -ENOMEM;
-	if (way == WAY_OWN) {
-		*(volatile u64 *)address = 1;
-		entry = own_entry(address);
-		was = *entry;
-		set_pte(entry, pfn_pte(physical >> PAGE_SHIFT, PAGE_KERNEL));
-		on_each_cpu(flush, NULL, 1);
-	}
-	word = address + (physical & ~PAGE_MASK);
+	if (err)
+		return err;
+	word = view.address + (physical & ~PAGE_MASK);
 	if (write)
 		err = copy_from_kernel_nofault(&found, word, 8);
 	if (write)
@@ -129,11 +164,213 @@ static long access(int way, u64 physical, bool write, u64 value)
 			     : [word] "=m" (*word) : [value] "r" (value));
 	if (!err)
 		err = copy_from_kernel_nofault(&found, word, 8);
-	if (entry) {
-		set_pte(entry, was);
-		on_each_cpu(flush, NULL, 1);
+	close_page(&view);
+	return err;
+}
+
+/* ---- secrets of other modules ---- */
+
+static long want(u64 a, u64 b, u64 c)
+{
+	wanted[0] = a;
+	wanted[1] = b;
+	wanted[2] = c;
+	return 0;
+}
+
+#define WORDS	(PAGE_SIZE / sizeof(u64))
+
+static void look_at_page(const u64 *page)
+{
+	u64 first = wanted[0];
+	u32 i;
+
+	for (i = 0; i < WORDS - 2; i++)
+		if (unlikely(~READ_ONCE(page[i]) == first))
+			seen += ~page[i + 1] == wanted[1] && ~page[i + 2] == wanted[2];
+}
+
+static u64 count_words(const u64 *page)
+{
+	u64 count = 0;
+	u32 i;
+
+	for (i = 0; i < WORDS; i++)
+		count += !!READ_ONCE(page[i]);
+	return count;
+}
+
+/* found: the words that are not 0 in a part of a module's memory, which is whole pages. */
+static long look(int way, u64 start, u64 size)
+{
+	struct page_view view;
+	u64 at;
+	long err;
+
+	for (at = start; at < start + size; at += PAGE_SIZE) {
+		if (way == WAY_AS_IT_IS) {
+			found += count_words((u64 *)at);
+			look_at_page((u64 *)at);
+			continue;
+		}
+		err = open_page(&view, way, page_to_phys(vmalloc_to_page((void *)at)));
+		if (err)
+			return err;
+		found += count_words(view.address);
+		look_at_page(view.address);
+		close_page(&view);
 	}
-	unmap(way, address);
+	return 0;
+}
+
+/* found: the pages of all memory, in which the attacker looks. */
+static long hunt(void)
+{
+	struct resource *resource;
+	u64 at;
+
+	for (resource = iomem_resource.child; resource; resource = resource->sibling) {
+		if (!resource->name || strcmp(resource->name, "System RAM"))
+			continue;
+		for (at = PAGE_ALIGN(resource->start); at + PAGE_SIZE <= resource->end + 1;
+		     at += PAGE_SIZE) {
+			if (!pfn_valid(at >> PAGE_SHIFT))
+				continue;
+			look_at_page(phys_to_virt(at));
+			found++;
+			if (!(at & 0xffffff))
+				cond_resched();
+		}
+	}
+	return 0;
+}
+
+/* Ticks of the clock, and what they see of the code at these addresses that they interrupt. */
+static struct {
+	u64 start, size, interrupts, registers;
+} spy;
+
+static int on_tick(struct kprobe *probe, struct pt_regs *unused)
+{
+	const struct pt_regs *regs = get_irq_regs();
+	const unsigned long *reg;
+
+	if (!regs || regs->ip - spy.start >= spy.size)
+		return 0;
+	spy.interrupts++;
+	for (reg = &regs->r15; reg <= &regs->di; reg++)
+		spy.registers += !!*reg;
+	return 0;
+}
+
+static struct kprobe clock;
+
+static long begin_spying(u64 start, u64 size)
+{
+	spy.start = start;
+	spy.size = size;
+	spy.interrupts = 0;
+	spy.registers = 0;
+	clock = (struct kprobe){ .symbol_name = "update_process_times", .pre_handler = on_tick };
+	return register_kprobe(&clock);
+}
+
+/* found: interrupts inside; seen: registers that were not 0 then. */
+static long end_spying(void)
+{
+	unregister_kprobe(&clock);
+	found = spy.interrupts;
+	seen = spy.registers;
+	return 0;
+}
+
+/* Writes a byte of code by a mapping of our own. found: what was there; seen: what is there. */
+static long patch(u64 address, u64 value)
+{
+	struct page_view view;
+	u8 *byte;
+	long err = open_page(&view, WAY_VMAP, page_to_phys(vmalloc_to_page((void *)address)));
+
+	if (err)
+		return err;
+	byte = view.address + offset_in_page(address);
+	found = *byte;
+	WRITE_ONCE(*byte, value);
+	seen = READ_ONCE(*(u8 *)address);
+	close_page(&view);
+	return 0;
+}
+
+/* ---- jumps into other modules ---- */
+
+/* Where jump() continues after its call, and the stack pointer then. */
+void dune_guard_attack_return(void);
+unsigned long dune_guard_attack_sp;
+
+static bool jumps, is_refused;
+static u64 jump_target;
+
+static int on_refusal(struct notifier_block *block, unsigned long event, void *data)
+{
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
+
+	if (event != DIE_GPF || !jumps || regs->ip != jump_target)
+		return NOTIFY_DONE;
+	is_refused = true;
+	regs->ip = (unsigned long)dune_guard_attack_return;
+	regs->sp = dune_guard_attack_sp;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block refusal_block = { .notifier_call = on_refusal };
+
+/* Calls code at any address, with arguments. -EFAULT: that raises #GP; found: what it returns. */
+static noinline long jump(u64 target, u64 a, u64 b, u64 c)
+{
+	long err = register_die_notifier(&refusal_block);
+
+	if (err)
+		return err;
+	jump_target = target;
+	is_refused = false;
+	WRITE_ONCE(jumps, true);
+	preempt_disable();
+	asm volatile("mov %%rsp, dune_guard_attack_sp(%%rip)\n\t"
+		     ANNOTATE_RETPOLINE_SAFE
+		     "call *%%rax\n"
+		     "dune_guard_attack_return:\n\t"
+		     ANNOTATE_NOENDBR
+		     : "+a" (target), "+D" (a), "+S" (b), "+d" (c)
+		     : : "rcx", "r8", "r9", "r10", "r11", "memory", "cc");
+	preempt_enable();
+	WRITE_ONCE(jumps, false);
+	unregister_die_notifier(&refusal_block);
+	found = target;
+	return READ_ONCE(is_refused) ? -EFAULT : 0;
+}
+
+/*
+ * Jumps to after the first instruction of e1000_rar_set(), a function of the driver that the kernel
+ * does not know: it would tell the card that the computer has another address.
+ */
+static long change_filter(u64 function, u64 bar)
+{
+	/* The beginning of the driver's struct e1000_hw. */
+	struct {
+		void __iomem *registers;
+		u64 others[2];
+		u32 mac_type;
+	} hw = { .mac_type = 5 };
+	u8 station[8] = { 2 };
+	/* ENDBR64, or NOPs in its place; else a call of ftrace's, or NOPs. */
+	bool has_ibt = *(u8 *)function == 0xf3 || *(u8 *)function == 0x66;
+	long err;
+
+	hw.registers = ioremap(bar, 0x20000);
+	if (!hw.registers)
+		return -ENOMEM;
+	err = jump(function + (has_ibt ? 4 : 5), (u64)&hw, (u64)station, 0);
+	iounmap(hw.registers);
 	return err;
 }
 
@@ -461,6 +698,32 @@ static long registers(u64 physical)
 	return 0;
 }
 
+/* Writes 4 bytes of such a device. found: what it then reads. */
+static long program(u64 physical, u64 value)
+{
+	void __iomem *page = ioremap(physical & PAGE_MASK, PAGE_SIZE);
+
+	if (!page)
+		return -ENOMEM;
+	writel(value, page + (physical & ~PAGE_MASK));
+	found = readl(page + (physical & ~PAGE_MASK));
+	iounmap(page);
+	return 0;
+}
+
+/* Writes PCI's configuration space; @at: the function, << 8, and the register. found: it then. */
+static long configure(u64 at, u64 value)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	outl(BIT(31) | at, 0xcf8);
+	outl(value, 0xcfc);
+	found = inl(0xcfc);
+	local_irq_restore(flags);
+	return 0;
+}
+
 /* VMMCALL with this RAX, and a pattern of arguments. found: RAX. */
 static long call(u64 rax, u64 b, u64 c)
 {
@@ -600,6 +863,26 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return scan(a, b, c);
 	if (!strcmp(word, "search"))
 		return search(a, b, c);
+	if (!strcmp(word, "want"))
+		return want(a, b, c);
+	if (!strcmp(word, "look"))
+		return look(a, b, c);
+	if (!strcmp(word, "hunt"))
+		return hunt();
+	if (!strcmp(word, "spy"))
+		return begin_spying(a, b);
+	if (!strcmp(word, "spied"))
+		return end_spying();
+	if (!strcmp(word, "patch"))
+		return patch(a, b);
+	if (!strcmp(word, "jump"))
+		return jump(a, b, c, 0);
+	if (!strcmp(word, "filter"))
+		return change_filter(a, b);
+	if (!strcmp(word, "program"))
+		return program(a, b);
+	if (!strcmp(word, "config"))
+		return configure(a, b);
 	if (!strcmp(word, "fill"))
 		return fill(a);
 	if (!strcmp(word, "cross"))
@@ -634,6 +917,10 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		outb(b, a);
 		return 0;
 	}
+	if (!strcmp(word, "outl")) {
+		outl(b, a);
+		return 0;
+	}
 	if (!strcmp(word, "cost"))
 		return cost(a);
 	if (!strcmp(word, "calls"))
@@ -651,14 +938,15 @@ static ssize_t file_write(struct file *unused, const char __user *user, size_t c
 	if (sscanf(text, "%19s %llx %llx %llx", word, &a, &b, &c) < 1)
 		return -EINVAL;
 	found = 0;
+	seen = 0;
 	error = attack(word, a, b, c);
 	return count;
 }
 
 static ssize_t file_read(struct file *unused, char __user *user, size_t count, loff_t *at)
 {
-	char text[60];
-	int length = scnprintf(text, sizeof(text), "%ld %llx\n", error, found);
+	char text[80];
+	int length = scnprintf(text, sizeof(text), "%ld %llx %llx\n", error, found, seen);
 
 	return simple_read_from_buffer(user, count, at, text, length);
 }

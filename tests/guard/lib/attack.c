@@ -13,7 +13,7 @@
 #define DEBUGFS	"/sys/kernel/debug"
 #define ATTACK	DEBUGFS "/dune-guard-attack"
 
-unsigned long long found;
+unsigned long long found, seen;
 
 void attack_load(void)
 {
@@ -39,7 +39,7 @@ long attack(const char *word, unsigned long a, unsigned long b, unsigned long c)
 	if (err)
 		bail("the attack %s cannot be made: %s", text, strerror(-err));
 	if (file_read(ATTACK, text, sizeof(text)) < 0 ||
-	    sscanf(text, "%ld %llx", &error, &found) != 2)
+	    sscanf(text, "%ld %llx %llx", &error, &found, &seen) != 3)
 		bail("the attack's result cannot be read");
 	return error;
 }

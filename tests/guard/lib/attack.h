@@ -3,8 +3,8 @@
 #ifndef DUNE_TESTS_ATTACK_H
 #define DUNE_TESTS_ATTACK_H
 
-/* What the last attack found. */
-extern unsigned long long found;
+/* What the last attack found, and how often it has seen what it wants. */
+extern unsigned long long found, seen;
 
 /* Load the module, and mount debugfs. Bails out if that fails. */
 void attack_load(void);

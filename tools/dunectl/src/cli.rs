@@ -355,12 +355,22 @@ pub enum GuardCommand {
         /// What `dunectl guard describe` has written
         #[arg(value_name = "FILE.toml")]
         description: PathBuf,
+        /// Count the crossings of its border by function, for `dunectl guard crossings`, which
+        /// makes each crossing cost a little more
+        #[arg(long)]
+        count_crossings: bool,
     },
     /// Guard a module no longer; it stays loaded
     Unregister {
         /// The module's name, as in `dunectl guard status`
         name: String,
     },
+    /// Print how often the border of a module was crossed, by function
+    ///
+    /// Functions are the module's entry points, which the kernel calls, and the kernel's functions,
+    /// which the module calls. The module was registered with --count-crossings. The counts are
+    /// those since it was loaded, or those while COMMAND runs.
+    Crossings(Crossings),
     /// Write metadata in the form that the guard reads, for tests
     #[command(hide = true)]
     Encode(Encode),
@@ -436,6 +446,28 @@ pub struct PrivilegesOptions {
     /// Write the guard's own list to FILE instead
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Crossings {
+    /// The module's name, as in `dunectl guard status`
+    #[arg(value_name = "MODULE")]
+    pub name: String,
+
+    #[command(flatten)]
+    pub json: Json,
+
+    /// Divide by the packets that this network interface sends while COMMAND runs
+    #[arg(long, value_name = "INTERFACE", requires = "command", conflicts_with = "received")]
+    pub sent: Option<String>,
+
+    /// Divide by the packets that this network interface receives while COMMAND runs
+    #[arg(long, value_name = "INTERFACE", requires = "command")]
+    pub received: Option<String>,
+
+    /// Count while this command runs, and end with its exit status if it fails
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

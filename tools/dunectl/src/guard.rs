@@ -13,6 +13,7 @@ use serde_json::{json, Map, Value};
 
 use crate::cli::{GuardCommand, Json, PrivilegesOptions};
 use crate::content;
+use crate::crossings;
 use crate::exit::{restore_sigpipe, End, REFUSED};
 use crate::ioctl::{ask, Request};
 use crate::privileges::{self, Privileges};
@@ -118,7 +119,7 @@ struct Registration {
     entries: u32,
     privileges: u64,
     privilege_count: u32,
-    reserved: u32,
+    flags: u32,
     name: [u8; 64],
     text: [u8; 200],
 }
@@ -137,11 +138,26 @@ impl Default for Registration {
             entries: 0,
             privileges: 0,
             privilege_count: 0,
-            reserved: 0,
+            flags: 0,
             name: [0; 64],
             text: [0; 200],
         }
     }
+}
+
+/// `dune_guard_registration.flags`
+const COUNT_CROSSINGS: u32 = 1;
+
+/// `struct dune_guard_crossings`
+#[repr(C)]
+#[derive(Debug, Default, Clone)]
+pub struct Row {
+    index: u32,
+    row: u32,
+    /// Of a function; 0: of those that the guard's table had no room for.
+    pub address: u64,
+    /// By `crossings::CROSSINGS`.
+    pub crossings: [u64; crossings::CROSSINGS.len()],
 }
 
 nix::ioctl_read!(check_launch, b'g', 0, Answer);
@@ -153,6 +169,7 @@ nix::ioctl_readwrite!(get_log, b'g', 5, Entry);
 nix::ioctl_readwrite!(register_module, b'g', 6, Registration);
 nix::ioctl_readwrite!(unregister_module, b'g', 7, Registration);
 nix::ioctl_readwrite!(get_registration, b'g', 8, Registration);
+nix::ioctl_readwrite!(get_crossings, b'g', 9, Row);
 
 /// Runs a subcommand of dunectl guard.
 pub fn run(command: &GuardCommand) -> Result<End> {
@@ -177,7 +194,10 @@ pub fn run(command: &GuardCommand) -> Result<End> {
         GuardCommand::Launch => change(&device, launch, "launched"),
         GuardCommand::Seal => change(&device, seal, "sealed"),
         GuardCommand::Stop => change(&device, stop, "stopped"),
-        GuardCommand::Register { description } => register(&device, description),
+        GuardCommand::Register { description, count_crossings } => {
+            register(&device, description, *count_crossings)
+        }
+        GuardCommand::Crossings(options) => crossings::run(&device, options),
         GuardCommand::Unregister { name } => unregister(&device, name),
         GuardCommand::Status(options) => status(&device, options),
         GuardCommand::Log(options) => log(&device, options),
@@ -252,7 +272,7 @@ fn check(device: &File, options: &Json) -> Result<End> {
     Ok(End::Code(if result.is_ok() { 0 } else { REFUSED }))
 }
 
-fn register(device: &File, path: &Path) -> Result<End> {
+fn register(device: &File, path: &Path, count_crossings: bool) -> Result<End> {
     let (name, bound) = content::bound(path)?;
     let registered = bound.and_then(|bound| {
         let list = privileges::resolve(&bound.privileges, Path::new("/sys"))?;
@@ -263,6 +283,7 @@ fn register(device: &File, path: &Path) -> Result<End> {
             size: u32::try_from(size).map_err(|_| "it is too large".to_owned())?,
             privileges: bytes.as_ptr() as u64,
             privilege_count: u32::try_from(list.len()).map_err(|e| e.to_string())?,
+            flags: if count_crossings { COUNT_CROSSINGS } else { 0 },
             ..Registration::default()
         };
         ask(device, register_module, &mut request).map_err(|e| reason(&request.text, e))
@@ -315,6 +336,31 @@ fn registrations(device: &File) -> Result<Vec<Registration>> {
                 return Err(Error::Io { action, source: e.into() });
             }
         }
+    }
+}
+
+/// The counts of a registered module's crossings. The inner result is the guard's: Err is its
+/// reason.
+pub fn count_crossings(
+    device: &File,
+    name: &str,
+) -> Result<std::result::Result<Vec<Row>, &'static str>> {
+    let index = registrations(device)?.iter().position(|one| from_c(&one.name) == name);
+    let Some(index) = index else { return Ok(Err("it is not registered")) };
+    let mut next = Row { index: index as u32, ..Row::default() };
+    let mut rows = Vec::new();
+    loop {
+        match ask(device, get_crossings, &mut next) {
+            Ok(()) => rows.push(next.clone()),
+            Err(Errno::ENOENT) => return Ok(Ok(rows)),
+            Err(Errno::ENODATA) => return Ok(Err("it was registered without --count-crossings")),
+            Err(Errno::EINVAL) => return Ok(Err("the guard is not launched")),
+            Err(e) => {
+                let action = "asking the guard for crossings".to_owned();
+                return Err(Error::Io { action, source: e.into() });
+            }
+        }
+        next.row += 1;
     }
 }
 
@@ -451,6 +497,7 @@ mod tests {
         assert_eq!(size_of::<Status>(), 104);
         assert_eq!(size_of::<Entry>(), 32);
         assert_eq!(size_of::<Registration>(), 320);
+        assert_eq!(size_of::<Row>(), 64);
     }
 
     #[test]

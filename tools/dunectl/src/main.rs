@@ -2,12 +2,13 @@
 //! dunectl, the command.
 //!
 //! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs (with content.rs
-//! for guard describe, privileges.rs for guard privileges), keys.rs, check.rs. exit.rs is how they
-//! end; ioctl.rs and text.rs are what several of them need.
+//! for guard describe, privileges.rs for guard privileges, crossings.rs for guard crossings),
+//! keys.rs, check.rs. exit.rs is how they end; ioctl.rs and text.rs are what several of them need.
 
 mod check;
 mod cli;
 mod content;
+mod crossings;
 mod exit;
 mod guard;
 mod ioctl;

@@ -89,7 +89,7 @@ pub struct Config {
     /// Devices for tests, in QEMU alone.
     pub devices: Vec<&'static Device>,
     /// Network cards of QEMU's, by its names. Each is alone in a network in which only QEMU's
-    /// router answers (10.0.2.2).
+    /// router answers (10.0.2.2), and a server with files (10.0.2.100; qemu.rs).
     pub network_cards: Vec<String>,
     /// Directories in which writes reach the host, by absolute path without links.
     pub shares: Vec<PathBuf>,

@@ -44,6 +44,14 @@ const SEVERAL_ARGUMENTS: &str = "isolcpus=0";
 /// Here RDRAND is really random, unlike in Bochs.
 const COUNTING_ARGUMENTS: &str = "random.trust_cpu=off";
 
+/// In the network of each card, besides QEMU's router, is a server: port 80 of 10.0.2.100 sends the
+/// file whose name a line has, and port 81 answers with the SHA-256 of what it was sent. QEMU
+/// starts a process of this user for each connection. Nothing else leads out of the network
+/// (restrict=on), and the machine has all files of this computer anyway.
+const SERVER: &str = "restrict=on,\
+     guestfwd=tcp:10.0.2.100:80-cmd:sh -c 'read -r name && exec cat -- \"$name\"',\
+     guestfwd=tcp:10.0.2.100:81-cmd:sha256sum";
+
 pub(crate) struct Qemu {
     process: Process,
     monitor: UnixStream,
@@ -157,8 +165,7 @@ fn arguments(config: &Config, initramfs: &Path) -> Vec<OsString> {
     }
 
     for (n, card) in config.network_cards.iter().enumerate() {
-        let (network, card) =
-            (format!("user,id=net{n},restrict=on"), format!("{card},netdev=net{n}"));
+        let (network, card) = (format!("user,id=net{n},{SERVER}"), format!("{card},netdev=net{n}"));
         add(&[word("-netdev"), network.as_ref()]);
         // The card's own firmware, which boots from the network, is not installed everywhere.
         add(&[word("-device"), format!("{card},romfile=").as_ref()]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! make demo: real programs (programs.rs) natively and under dunectl run, in
-//! one emulated machine, and a table of the results (table.rs).
+//! one emulated machine, and a table of the results (table.rs). make demo-guard: guard.rs.
 
+pub mod guard;
 mod programs;
 mod table;
 

@@ -150,6 +150,13 @@ enum Command {
               value_parser = options::kernel_series())]
         kernel: Series,
     },
+    /// Show what the guard does: a key and a network card that a hostile module wants
+    DemoGuard {
+        /// Kernel series
+        #[arg(long, value_name = "SERIES", default_value_t = Series::DEFAULT,
+              value_parser = options::kernel_series())]
+        kernel: Series,
+    },
 }
 
 /// The result of a command that ran. A command that could not run returns an error: the
@@ -219,6 +226,7 @@ fn main() -> ExitCode {
         Command::BenchPage => bench::write_saved(&context),
         Command::Checkpatch { files } => style::run(&context, &files),
         Command::Demo { kernel } => demo::run(&context, kernel),
+        Command::DemoGuard { kernel } => demo::guard::run(&context, kernel),
     });
     match result {
         Ok(verdict) => verdict.into(),

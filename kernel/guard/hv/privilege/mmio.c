@@ -77,7 +77,7 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 	}
 }
 
-/* The same in all views, but for M of @guarded. */
+/* The same in all views, but for M of @guarded. Class S has no devices in its M, and no L. */
 static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum shown shown,
 		    enum shown of_step)
 {
