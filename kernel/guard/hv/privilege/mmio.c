@@ -70,7 +70,7 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 	}
 }
 
-/* The same in all views, but for M of @guarded. */
+/* The same in all views, but for M of @guarded, and those of class S, which have no devices. */
 static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum shown shown,
 		    enum shown of_step)
 {
@@ -79,7 +79,7 @@ static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum 
 	set(hv_config.nested_cr3, first, size, shown, 0);
 	set(hv_config.step_cr3, first, size, of_step, 0);
 	for (i = 0; i < HV_REGISTRATIONS; i++) {
-		if (!hv_guarded[i].view)
+		if (!hv_guarded[i].view || hv_is_secret(&hv_guarded[i]))
 			continue;
 		if (&hv_guarded[i] != guarded)
 			set(hv_guarded[i].view, first, size, shown, HV_NPT_NO_EXECUTE);
