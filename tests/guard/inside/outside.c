@@ -635,6 +635,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return guard_views_release(a);
 	if (!strcmp(word, "crossings"))
 		return guard_views_crossings(a);
+	if (!strcmp(word, "private"))
+		return virt_to_phys(private);
 	if (!strcmp(word, "kernel-reads"))
 		return READ_ONCE(*private);
 	if (!strcmp(word, "kernel-writes"))
@@ -643,6 +645,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return value;
 	if (!inside)
 		return ~0ULL;
+	if (outside_attack(inside, private, word, a, b, &value))
+		return value;
 	if (!strcmp(word, "read"))
 		return inside->read(private);
 	if (!strcmp(word, "write")) {
