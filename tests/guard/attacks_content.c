@@ -35,7 +35,7 @@ enum {
 };
 
 /* By the numbers of the guard's calls (hv.h). */
-enum { CALL_DESCRIBE = 12, CALL_UNDESCRIBE };
+enum { CALL_UNDESCRIBE = 13 };
 
 #define DENIED	((unsigned long long)-EPERM)
 

@@ -95,11 +95,23 @@ bool outside_device_command(const struct inside *inside, const char *word, u64 a
 			    u64 *result);
 
 /* outside_attacks.c: */
+/* From now on INT3 in the module's text returns from its function, or it does so no more. */
+void outside_catch_int3(bool catches);
 /* A command that is an attack. Returns whether it is one. */
 bool outside_attack(const struct inside *inside, u64 *private, const char *word, u64 a, u64 b,
 		    u64 *result);
 
+/* outside_fuzz.c: what a batch has done. */
+struct outside_fuzz_counts {
+	u64 fetches, crossings, calls, writes, bad;
+};
+
+const struct outside_fuzz_counts *outside_fuzz(const struct inside *inside, struct module *module,
+					       u64 *private, u64 seed, u64 steps, u64 guard,
+					       u64 guard_size);
+
 /* outside.c: */
+void outside_text_of(const struct module *module, u64 *text, u64 *size);
 void outside_register(const struct inside *inside);
 u64 *outside_private(void);
 u64 outside_deeper(u64 depth);

@@ -4,13 +4,18 @@
  * interrupted, with control registers that are not Linux's, by code that it calls, and on its
  * registration. The commands are those of outside.c.
  */
+#include <linux/gfp.h>
 #include <linux/hrtimer.h>
+#include <linux/io.h>
 #include <linux/irqflags.h>
 #include <linux/kdebug.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
 #include <asm/irq_regs.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
@@ -135,32 +140,52 @@ static u64 control(const struct inside *inside, u64 which)
 
 /* ---- single steps ---- */
 
-static u64 steps;
-
+/* Traps of our own, before the module and after it, are nobody's. */
 static int on_step(struct notifier_block *block, unsigned long event, void *data)
 {
-	struct pt_regs *regs = ((struct die_args *)data)->regs;
-
-	if (event != DIE_DEBUG || user_mode(regs))
-		return NOTIFY_DONE;
-	steps += is_inside(regs->ip);
-	return NOTIFY_STOP;
+	return event == DIE_DEBUG ? NOTIFY_STOP : NOTIFY_DONE;
 }
 
 static struct notifier_block step_block = { .notifier_call = on_step };
 
-/* How many instructions of the module a single step of the kernel's has stopped at. */
+/* How often a single step of the kernel's has interrupted the module. */
 static u64 step(const struct inside *inside)
 {
 	unsigned long flags;
+	u64 before, after;
 
 	register_die_notifier(&step_block);
-	steps = 0;
 	local_irq_save(flags);
+	before = guard_views_crossings((enum hv_crossing)BORDER_OUT_INT);
 	outside_with_trap(inside->flags);
+	after = guard_views_crossings((enum hv_crossing)BORDER_OUT_INT);
 	local_irq_restore(flags);
 	unregister_die_notifier(&step_block);
-	return steps;
+	return after - before;
+}
+
+/* ---- INT3 in the module's text, which returns ---- */
+
+static int on_int3(struct notifier_block *block, unsigned long event, void *data)
+{
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
+
+	if (event != DIE_INT3 || !is_inside(regs->ip))
+		return NOTIFY_DONE;
+	regs->ip = *(u64 *)regs->sp;
+	regs->sp += 8;
+	regs->ax = TAMPERED;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block int3_block = { .notifier_call = on_int3 };
+
+void outside_catch_int3(bool catches)
+{
+	if (catches)
+		register_die_notifier(&int3_block);
+	else
+		unregister_die_notifier(&int3_block);
 }
 
 /* ---- the registration ---- */
@@ -177,6 +202,28 @@ static s64 call(u64 number, u64 b, u64 c)
 static void flush_guard(void *unused)
 {
 	call(HV_CALL_FLUSH, 0, 0);
+}
+
+/* Registers a page of our own as a module's text, and does not arm it. Returns the answer. */
+static s64 enroll(u64 number)
+{
+	struct hv_registration *registration = (void *)get_zeroed_page(GFP_KERNEL);
+	void *text = vmalloc(PAGE_SIZE);
+	s64 err = -ENOMEM;
+
+	if (registration && text) {
+		registration->text = (u64)text;
+		registration->text_pages = 1;
+		registration->init = HV_NOWHERE;
+		registration->exit = HV_NOWHERE;
+		registration->words[0] = page_to_phys(vmalloc_to_page(text));
+		err = call(HV_CALL_REGISTER, number, virt_to_phys(registration));
+	}
+	/* A page that is frozen cannot be given back. */
+	if (err)
+		vfree(text);
+	free_page((unsigned long)registration);
+	return err;
 }
 
 /*
@@ -207,6 +254,8 @@ bool outside_attack(const struct inside *inside, u64 *private, const char *word,
 	module = inside;
 	if (!strcmp(word, "callee-reads"))
 		*result = callee_reads(inside, private);
+	else if (!strcmp(word, "kernel-callee"))
+		*result = inside->call((void *)strlen, (u64)private);
 	else if (!strcmp(word, "clobber"))
 		*result = clobber(inside, private);
 	else if (!strcmp(word, "interrupt"))
@@ -217,6 +266,8 @@ bool outside_attack(const struct inside *inside, u64 *private, const char *word,
 		*result = step(inside);
 	else if (!strcmp(word, "iret"))
 		*result = outside_interrupt_return(inside->middle, private);
+	else if (!strcmp(word, "register"))
+		*result = enroll(a);
 	else if (!strcmp(word, "thaw-early"))
 		*result = thaw_early(a);
 	else if (!strcmp(word, "thaw"))
