@@ -30,7 +30,7 @@
 
 /* Steps of a batch, and batches without other wishes. */
 #define STEPS		2000
-#define BATCHES		120
+#define BATCHES		20
 
 #define WITH		"/sys/module/dune_guard_outside/parameters/with"
 #define WITH_ALL	"63"

@@ -138,7 +138,10 @@ static u64 any_place(bool may_write)
 	return places[below(ARRAY_SIZE(places) - !may_write)];
 }
 
-/* The control registers and GS base while a step is made; nothing is interrupted. */
+/* With 1 and 2, a control register is another one. */
+#define FORGED_GS	3
+
+/* Makes a step with these registers; nothing is interrupted. */
 static void go(struct fuzz_step *step, u64 how)
 {
 	unsigned long cr0 = native_read_cr0(), cr4 = native_read_cr4();
@@ -152,11 +155,7 @@ static void go(struct fuzz_step *step, u64 how)
 		asm volatile("mov %0, %%cr4"
 			     : : "r" (cr4 & ~(X86_CR4_SMEP | X86_CR4_SMAP)) : "memory");
 		break;
-	case 3:
-		asm volatile("mov %0, %%dr0; mov %1, %%dr7"
-			     : : "r" (fuzz.inside->other_page), "r" (0x402UL) : "memory");
-		break;
-	case 4:
+	case FORGED_GS:
 		rdmsrl(MSR_GS_BASE, base);
 		wrmsrl(MSR_GS_BASE, base + 8 * (1 + below(512)));
 		outside_fuzz_go(step);
@@ -168,8 +167,6 @@ static void go(struct fuzz_step *step, u64 how)
 		asm volatile("mov %0, %%cr0" : : "r" (cr0) : "memory");
 	else if (how == 2)
 		asm volatile("mov %0, %%cr4" : : "r" (cr4) : "memory");
-	else if (how == 3)
-		asm volatile("mov %0, %%dr7" : : "r" (0x400UL) : "memory");
 }
 
 static void expect(const struct fuzz_step *step, bool crosses, const char *what)
@@ -183,7 +180,7 @@ static void expect(const struct fuzz_step *step, bool crosses, const char *what)
 /* An entry: only the return address and GS decide. */
 static void enter(void)
 {
-	u64 word = MIDDLE - 64 + below(128), how = below(5);
+	u64 word = MIDDLE - 64 + below(128), how = below(4);
 	bool from_text = !below(4);
 	struct fuzz_step step;
 
@@ -194,10 +191,10 @@ static void enter(void)
 	if (from_text)
 		fuzz.stack[word] = (u64)fuzz.inside->other_page + below(PAGE_SIZE);
 	/* INT3 would be an exception without GS. */
-	if (from_text && how == 4)
+	if (from_text && how == FORGED_GS)
 		how = 0;
 	go(&step, how);
-	expect(&step, !from_text && how != 4, "an entry");
+	expect(&step, !from_text && how != FORGED_GS, "an entry");
 }
 
 static void fetch(void)
@@ -208,7 +205,7 @@ static void fetch(void)
 	clear_stack();
 	step.target = any_place(true);
 	step.rsp = (u64)&fuzz.stack[MIDDLE - 64 + below(128)];
-	go(&step, below(4));
+	go(&step, below(FORGED_GS));
 	expect(&step, false, "a fetch");
 }
 
@@ -226,7 +223,7 @@ static void call(void)
 	step.regs[3] = landing();
 	step.regs[7] = (u64)outside_fuzz_callee;
 	step.regs[6] = (u64)fuzz.private;
-	go(&step, below(4));
+	go(&step, below(FORGED_GS));
 	/* A second return is none. */
 	expect(&step, !fuzz.resumed && !fuzz.died, "a call");
 }
