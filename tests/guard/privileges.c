@@ -118,7 +118,7 @@ static void memory_of_kernel(void)
 	gives("k-xadd", EDU, EDU_INVERT, 0, ONES, "it reads and writes");
 	is_logged("k-write", EDU, EDU_INVERT, 1, 0, DUNE_GUARD_LOG_WRITE, "it writes");
 	run("k-write", SHARED, 0x1000, 1);
-	gives("l-read", EDU, 0, 0, ~0ULL, "the module's text reads it without the privilege");
+	gives("l-read", SHARED, 0x1000, 0, ~0ULL, "the module's text without the privilege");
 	run("l-write", EDU, EDU_INVERT, 0);
 	gives("m-read", EDU, EDU_INVERT, 0, 0xedcba987, "the device has the module's value");
 	gives("m-read", SHARED, 0x1000, 0, 0x77, "so has the other one");

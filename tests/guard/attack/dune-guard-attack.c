@@ -446,6 +446,166 @@ static long cross(u64 physical)
 	return fault ? -EFAULT : 0;
 }
 
+/* ---- the guard's memory in tables of our own ---- */
+
+#define LARGE_SIZE	(1UL << PMD_SHIFT)
+
+/* Memory of which one entry of a page directory leads to nothing but itself. */
+struct spread {
+	void *pages;
+	unsigned long at;
+	pmd_t *entry, was;
+};
+
+static long spread_begin(struct spread *spread)
+{
+	unsigned long address;
+	pgd_t *pgd;
+
+	spread->pages = vmalloc(2 * LARGE_SIZE);
+	if (!spread->pages)
+		return -ENOMEM;
+	address = round_up((unsigned long)spread->pages, LARGE_SIZE);
+	*(u64 *)address = 1;
+	spread->at = address;
+	pgd = (pgd_t *)__va(read_cr3_pa()) + pgd_index(address);
+	spread->entry = pmd_offset(pud_offset(p4d_offset(pgd, address), address), address);
+	spread->was = *spread->entry;
+	return pmd_leaf(spread->was) ? -EINVAL : 0;
+}
+
+/* Reads the first word of it with this entry: -EFAULT if that raises an exception. */
+static long spread_read(struct spread *spread, u64 entry)
+{
+	unsigned long flags;
+	long fault = 1;
+
+	local_irq_save(flags);
+	set_pmd(spread->entry, __pmd(entry));
+	flush(NULL);
+	asm volatile("1: mov (%[at]), %[found]\n\t"
+		     "xor %k[fault], %k[fault]\n"
+		     "2:\n"
+		     _ASM_EXTABLE(1b, 2b)
+		     : [found] "=&r" (found), [fault] "+&r" (fault) : [at] "r" (spread->at)
+		     : "memory", "cc");
+	set_pmd(spread->entry, spread->was);
+	flush(NULL);
+	local_irq_restore(flags);
+	if (fault)
+		found = 0;
+	return fault ? -EFAULT : 0;
+}
+
+static void spread_end(struct spread *spread)
+{
+	on_each_cpu(flush, NULL, 1);
+	vfree(spread->pages);
+}
+
+/* Reads the first word of the guard's memory by a large page. */
+static long huge(u64 physical)
+{
+	struct spread spread;
+	long err = spread_begin(&spread);
+
+	if (!err)
+		err = spread_read(&spread, physical | pgprot_val(PAGE_KERNEL) | _PAGE_PSE);
+	spread_end(&spread);
+	return err;
+}
+
+/*
+ * Makes a page of the guard's memory a page table, whose first entry leads to a page of ours, and
+ * reads there. The page has 0x7ab1e.
+ */
+static long table(u64 physical)
+{
+	u64 *entry = phys_to_virt(physical), *ours = (u64 *)get_zeroed_page(GFP_KERNEL);
+	struct spread spread;
+	u64 was = *entry;
+	long err;
+
+	if (!ours)
+		return -ENOMEM;
+	*ours = 0x7ab1e;
+	WRITE_ONCE(*entry, virt_to_phys(ours) | pgprot_val(PAGE_KERNEL));
+	err = spread_begin(&spread);
+	if (!err)
+		err = spread_read(&spread, physical | _KERNPG_TABLE);
+	spread_end(&spread);
+	WRITE_ONCE(*entry, was);
+	free_page((unsigned long)ours);
+	return err;
+}
+
+/*
+ * Writes a function to the end of a page of the guard's, and executes it by a mapping of our own.
+ * found: its result, 0x600d; or 0, from the page after it, if there are zeros instead, which are
+ * additions to the byte at RAX.
+ */
+static long execute(u64 physical)
+{
+	static const u8 code[] = { 0xb8, 0x0d, 0x60, 0, 0, 0xc3 };	/* mov $0x600d, %eax; ret */
+	static const u8 next[] = { 0x31, 0xc0, 0xc3 };			/* xor %eax, %eax; ret */
+	void *guards = phys_to_virt(physical) + PAGE_SIZE - sizeof(code);
+	void *ours = (void *)get_zeroed_page(GFP_KERNEL), *pages = vmalloc(2 * PAGE_SIZE);
+	u8 was[sizeof(code)], scratch = 0;
+	pte_t *entry, entries[2];
+	u64 result;
+
+	if (!ours || !pages) {
+		vfree(pages);
+		free_page((unsigned long)ours);
+		return -ENOMEM;
+	}
+	memset(pages, 0, 2 * PAGE_SIZE);
+	memcpy(ours, next, sizeof(next));
+	memcpy(was, guards, sizeof(was));
+	memcpy(guards, code, sizeof(code));
+	entry = own_entry(pages);
+	entries[0] = entry[0];
+	entries[1] = *own_entry(pages + PAGE_SIZE);
+	set_pte(entry, pfn_pte(physical >> PAGE_SHIFT, PAGE_KERNEL_EXEC));
+	set_pte(own_entry(pages + PAGE_SIZE),
+		pfn_pte(page_to_pfn(virt_to_page(ours)), PAGE_KERNEL_EXEC));
+	on_each_cpu(flush, NULL, 1);
+	asm volatile(ANNOTATE_RETPOLINE_SAFE
+		     "call *%[code]"
+		     : "=a" (result)
+		     : [code] "r" (pages + PAGE_SIZE - sizeof(code)), "a" (&scratch)
+		     : "memory", "cc");
+	set_pte(entry, entries[0]);
+	set_pte(own_entry(pages + PAGE_SIZE), entries[1]);
+	on_each_cpu(flush, NULL, 1);
+	memcpy(guards, was, sizeof(was));
+	vfree(pages);
+	free_page((unsigned long)ours);
+	found = result;
+	return 0;
+}
+
+/* Makes a page of ours the host save area. found: whether a VMMCALL has written to it. */
+static long save_area(void)
+{
+	u64 *ours = (u64 *)get_zeroed_page(GFP_KERNEL), all = 0;
+	unsigned long flags;
+	long err;
+	int i;
+
+	if (!ours)
+		return -ENOMEM;
+	local_irq_save(flags);
+	err = wrmsrq_safe(0xc0010117, virt_to_phys(ours));
+	asm volatile("vmmcall" : : "a" (GUARD_CALL) : "memory");
+	local_irq_restore(flags);
+	for (i = 0; i < 512; i++)
+		all |= READ_ONCE(ours[i]);
+	found = !!all;
+	/* The processor may go on to use the page: it is not given back. */
+	return err;
+}
+
 /*
  * While trap() wants traps, it adds to @found where they were, from trap_from on, by a digit each.
  */
@@ -887,6 +1047,14 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return fill(a);
 	if (!strcmp(word, "cross"))
 		return cross(a);
+	if (!strcmp(word, "huge"))
+		return huge(a);
+	if (!strcmp(word, "table"))
+		return table(a);
+	if (!strcmp(word, "execute"))
+		return execute(a);
+	if (!strcmp(word, "save-area"))
+		return save_area();
 	if (!strcmp(word, "trap"))
 		return trap(a, b);
 	if (!strcmp(word, "prefixes"))

@@ -185,6 +185,7 @@ static const struct inside inside = {
 	.fix_up = enter_fix_up,
 	.port = enter_port,
 	.flags = enter_flags,
+	.control = enter_control,
 	.nothing = enter_nothing,
 	.user = enter_user,
 	.string = enter_string,

@@ -31,6 +31,8 @@ struct inside {
 	/* Writes a byte to a port. */
 	void (*port)(u64 port, u64 value);
 	u64 (*flags)(void);
+	/* CR0, CR4 or DR7 */
+	u64 (*control)(u64 number);
 	void (*nothing)(void);
 	u64 (*user)(const u64 *user);
 	u64 (*string)(char *destination, const char *source);
@@ -65,6 +67,7 @@ struct inside {
 /* inside_code.S: */
 u64 enter_raw_call(u64 (*function)(u64 argument), const u64 *private, u64 argument);
 u64 enter_flags(void);
+u64 enter_control(u64 number);
 void enter_nothing(void);
 extern const char inner_after_call[], inner_other_page[];
 
@@ -91,7 +94,24 @@ void outside_forget_devices(void);
 bool outside_device_command(const struct inside *inside, const char *word, u64 a, u64 b, u64 c,
 			    u64 *result);
 
+/* outside_attacks.c: */
+/* From now on INT3 in the module's text returns from its function, or it does so no more. */
+void outside_catch_int3(bool catches);
+/* A command that is an attack. Returns whether it is one. */
+bool outside_attack(const struct inside *inside, u64 *private, const char *word, u64 a, u64 b,
+		    u64 *result);
+
+/* outside_fuzz.c: what a batch has done. */
+struct outside_fuzz_counts {
+	u64 fetches, crossings, calls, writes, bad;
+};
+
+const struct outside_fuzz_counts *outside_fuzz(const struct inside *inside, struct module *module,
+					       u64 *private, u64 seed, u64 steps, u64 guard,
+					       u64 guard_size);
+
 /* outside.c: */
+void outside_text_of(const struct module *module, u64 *text, u64 *size);
 void outside_register(const struct inside *inside);
 u64 *outside_private(void);
 u64 outside_deeper(u64 depth);
@@ -105,6 +125,9 @@ u64 outside_replay(const void *to, const u64 *from);
 u64 outside_with_direction(const void *to);
 u64 outside_elsewhere(u64 argument);
 u64 outside_jumps_back(u64 argument);
+u64 outside_clobbers(u64 argument);
+u64 outside_with_trap(const void *to);
+u64 outside_interrupt_return(const void *to, const u64 *from);
 /* Where outside_jumps_back() goes. */
 extern u64 (*outside_target)(const u64 *from);
 

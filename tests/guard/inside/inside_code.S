@@ -25,6 +25,18 @@ SYM_FUNC_START(enter_flags)
 	RET
 SYM_FUNC_END(enter_flags)
 
+/* u64 enter_control(u64 number): CR0, CR4 or DR7. */
+SYM_FUNC_START(enter_control)
+	mov	%cr0, %rax
+	test	%edi, %edi
+	jz	1f
+	mov	%cr4, %rax
+	dec	%edi
+	jz	1f
+	mov	%dr7, %rax
+1:	RET
+SYM_FUNC_END(enter_control)
+
 SYM_FUNC_START(enter_nothing)
 	RET
 SYM_FUNC_END(enter_nothing)

@@ -38,7 +38,11 @@ module_param(arm, bool, 0600);
 
 static struct dentry *file;
 static const struct inside *inside;
+static struct module *inside_module;
 static u64 *private, result;
+/* Of the guard's block, and what the last batch of the fuzzer has done. */
+static u64 guard_address, guard_size;
+static const struct outside_fuzz_counts *fuzzed;
 static int armed = -ENOENT;
 static u64 back_rip, back_rsp;
 
@@ -94,6 +98,15 @@ static unsigned int parts_of(const struct module *module, struct part parts[])
 				  PAGE_ALIGN(module->core_layout.size) - text };
 	return 2;
 #endif
+}
+
+void outside_text_of(const struct module *module, u64 *text, u64 *size)
+{
+	struct part parts[8];
+
+	parts_of(module, parts);
+	*text = parts[0].base;
+	*size = parts[0].size;
 }
 
 static u64 frame_of(unsigned long address)
@@ -405,10 +418,11 @@ static void silence(const struct module *module)
 
 static int module_event(struct notifier_block *notifier, unsigned long event, void *data)
 {
-	const struct module *module = data;
+	struct module *module = data;
 
 	if (strcmp(module->name, "dune_guard_inside"))
 		return NOTIFY_DONE;
+	inside_module = module;
 	if (event == MODULE_STATE_COMING && arm) {
 		silence(module);
 		armed = enroll(module);
@@ -507,6 +521,7 @@ static u64 exchange(u64 frame)
 	pte_t *entry = entry_of(at), was = *entry;
 	u64 read;
 
+	outside_catch_int3(true);
 	preempt_disable();
 	set_pte(entry, pfn_pte(frame >> PAGE_SHIFT, PAGE_KERNEL_EXEC));
 	on_each_cpu(flush, NULL, 1);
@@ -514,6 +529,7 @@ static u64 exchange(u64 frame)
 	set_pte(entry, was);
 	on_each_cpu(flush, NULL, 1);
 	preempt_enable();
+	outside_catch_int3(false);
 	return read;
 }
 
@@ -550,8 +566,11 @@ static u8 write_byte(const void *at, u8 value)
 static u64 patch(const void *at, u8 value)
 {
 	u8 was = write_byte(at, value);
-	u64 read = *(const u8 *)at == value ? inside->read(private) : ~0ULL;
+	u64 read;
 
+	outside_catch_int3(true);
+	read = *(const u8 *)at == value ? inside->read(private) : ~0ULL;
+	outside_catch_int3(false);
 	write_byte(at, was);
 	return read;
 }
@@ -668,6 +687,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return guard_views_release(a);
 	if (!strcmp(word, "crossings"))
 		return guard_views_crossings(a);
+	if (!strcmp(word, "private"))
+		return virt_to_phys(private);
 	if (!strcmp(word, "kernel-reads"))
 		return READ_ONCE(*private);
 	if (!strcmp(word, "kernel-writes"))
@@ -676,6 +697,21 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return value;
 	if (!inside)
 		return ~0ULL;
+	if (!strcmp(word, "fuzz-guard")) {
+		guard_address = a;
+		guard_size = b;
+		return 0;
+	}
+	if (!strcmp(word, "fuzz")) {
+		fuzzed = outside_fuzz(inside, inside_module, private, a, b, guard_address,
+				      guard_size);
+		return fuzzed->bad;
+	}
+	if (!strcmp(word, "fuzzed"))
+		return a == 0 ? fuzzed->fetches : a == 1 ? fuzzed->crossings :
+		       a == 2 ? fuzzed->calls : fuzzed->writes;
+	if (outside_attack(inside, private, word, a, b, &value))
+		return value;
 	if (!strcmp(word, "read"))
 		return inside->read(private);
 	if (!strcmp(word, "write")) {

@@ -57,6 +57,42 @@ SYM_FUNC_START(outside_with_direction)
 	jmp	__x86_return_thunk
 SYM_FUNC_END(outside_with_direction)
 
+/* u64 outside_with_trap(const void *to): calls @to with TF set. */
+SYM_FUNC_START(outside_with_trap)
+	pushf
+	pushf
+	orl	$0x100, (%rsp)
+	popf
+	call	*%rdi
+	popf
+	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_with_trap)
+
+/* u64 outside_interrupt_return(const void *to, const u64 *from): calls @to by an IRET. */
+SYM_FUNC_START(outside_interrupt_return)
+	mov	%rdi, %rax
+	mov	%rsi, %rdi
+	lea	1f(%rip), %rcx
+	push	%rcx
+	mov	%rsp, %rcx
+	mov	%ss, %edx
+	push	%rdx
+	push	%rcx
+	pushf
+	mov	%cs, %edx
+	push	%rdx
+	push	%rax
+	iretq
+1:	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_interrupt_return)
+
+/* raw_call()'s callee, which changes the register that raw_call() has its pointer in. */
+SYM_FUNC_START(outside_clobbers)
+	mov	%rdi, %rbx
+	xor	%eax, %eax
+	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_clobbers)
+
 /* raw_call()'s callee, whose last call is a jump to an entry point. */
 SYM_FUNC_START(outside_jumps_back)
 	jmp	*outside_target(%rip)

@@ -7,8 +7,10 @@ BEGIN { out = ENVIRON["OUT"] }
 FILENAME == ARGV[1] {
 	if ($1 == "mutant") {
 		is_wanted = $2 == mutant
-		if (is_wanted)
+		if (is_wanted) {
 			wanted_file = $4
+			sub(/.*\//, "", wanted_file)
+		}
 	} else if (is_wanted && /^< /) {
 		old = substr($0, 3)
 	} else if (is_wanted && /^>/) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! make fuzz: runs the module's fuzzer (tests/kernel/fuzz.c) for hours, and
-//! continues where the last run ended or was interrupted.
+//! make fuzz: runs the fuzzers of dune.ko (tests/kernel/fuzz.c) and of the guard
+//! (tests/guard/fuzz.c) for hours, and continues where the last run ended or was interrupted.
 //!
-//! build/fuzz/KERNEL/ has, for each FUZZ_SEED, a file `progress-SEED` about all
-//! runs so far, and for each finding a directory with everything that is needed to
-//! reproduce it: the output of fuzz.t (seed and batch), the kernel's log, fuzz.t
-//! and dune.ko themselves, and the command.
+//! build/fuzz/KERNEL/ and build/fuzz/KERNEL-guard/ have, for each FUZZ_SEED, a file
+//! `progress-SEED` about all runs so far, and for each finding a directory with everything that
+//! is needed to reproduce it: the output of fuzz.t (seed and batch), the kernel's log, fuzz.t
+//! and the modules themselves, and the command.
 
 use std::fs;
 use std::ops::Range;
@@ -13,21 +13,51 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Result};
-use dune_machine::{Config, Machine, Run, Series};
+use dune_machine::{Config, Kernel, Machine, Run, Series};
 
 use crate::campaign::{self, End};
 use crate::context::Context;
 use crate::files;
+use crate::table::{Mode, DEFAULT};
 use crate::test::tap;
 use crate::Verdict;
 
-/// The time of one run of fuzz.t, which is what an interruption loses.
-const PIECE: Duration = Duration::from_secs(120);
+/// What is fuzzed.
+#[derive(Debug)]
+pub struct Subject {
+    /// For --only.
+    pub name: &'static str,
+    program: &'static str,
+    /// The mode of the machine.
+    mode: &'static str,
+    /// Modules that the program loads itself.
+    modules: &'static [&'static str],
+    /// The time of one run of the program, which is what an interruption loses.
+    piece: Duration,
+    /// How long one machine is used. A leak would show in the next test of memory.
+    boot: Duration,
+}
 
-/// How long one machine is used. A leak would show in the next test of memory.
-const BOOT: Duration = Duration::from_secs(1800);
-
-const PROGRAM: &str = "tests/kernel/fuzz.t";
+/// All of them.
+pub static SUBJECTS: [Subject; 2] = [
+    Subject {
+        name: "dune",
+        program: "tests/kernel/fuzz.t",
+        mode: DEFAULT,
+        modules: &[],
+        piece: Duration::from_secs(120),
+        boot: Duration::from_secs(1800),
+    },
+    // It seals the guard, so that each machine runs it once.
+    Subject {
+        name: "guard",
+        program: "tests/guard/fuzz.t",
+        mode: "guard",
+        modules: &["dune-guard-inside.ko", "dune-guard-outside.ko", "dune-guard-secret.ko"],
+        piece: Duration::from_secs(600),
+        boot: Duration::from_secs(600),
+    },
+];
 
 /// How much of the output is kept with a finding.
 const LAST_LINES: usize = 400;
@@ -113,35 +143,42 @@ impl Counts {
     }
 }
 
-/// The work on one kernel.
+/// The work on one subject and one kernel.
 struct Work<'a> {
     context: &'a Context,
+    subject: &'static Subject,
+    mode: &'a Mode,
+    name: String,
     series: Series,
     seed: u64,
     directory: PathBuf,
     progress: Progress,
 }
 
-/// Fuzzes these kernels in turn. Fails if something was found.
-pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<Verdict> {
+/// Fuzzes these kernels in turn: all subjects, or the one that `only` names. Fails if something
+/// was found.
+pub fn run(
+    context: &Context,
+    kernels: &[Series],
+    only: Option<&str>,
+    hours: f64,
+) -> Result<Verdict> {
     let deadline = campaign::deadline(hours)?;
     let seed = std::env::var("FUZZ_SEED").ok().filter(|text| !text.is_empty());
     let seed = seed.map_or(Ok(1), |text| text.parse()).context("FUZZ_SEED is not a number")?;
+    let is_chosen = |subject: &&Subject| only.is_none_or(|name| name == subject.name);
     let mut works = Vec::new();
-    for &series in kernels {
-        let directory =
-            campaign::directory(context, Path::new("fuzz").join(context.name_of(series)))?;
-        let mut work = Work { context, series, seed, directory, progress: Progress::default() };
-        let file = work.progress_file();
-        if let Some(text) = files::read(&file)? {
-            let broken = || format!("{} is broken: remove it to start anew", file.display());
-            work.progress = Progress::parse(&text).with_context(broken)?;
+    for subject in SUBJECTS.iter().filter(is_chosen) {
+        // The guard is AMD's alone.
+        let Ok(mode) = context.table.mode(subject.mode, context.machine_type()) else { continue };
+        for &series in kernels {
+            works.push(Work::new(context, subject, mode, series, seed)?);
         }
-        works.push(work);
     }
+    ensure!(!works.is_empty(), "this machine has nothing of that to fuzz");
     let mut found = 0;
     while Instant::now() < deadline {
-        // The kernel that has had the least time.
+        // The one that has had the least time.
         let Some(work) = works.iter_mut().min_by_key(|work| work.progress.seconds) else {
             break;
         };
@@ -153,9 +190,27 @@ pub fn run(context: &Context, kernels: &[Series], hours: f64) -> Result<Verdict>
     Ok(Verdict::passed_if(found == 0))
 }
 
-impl Work<'_> {
-    fn name(&self) -> String {
-        self.context.name_of(self.series)
+impl<'a> Work<'a> {
+    fn new(
+        context: &'a Context,
+        subject: &'static Subject,
+        mode: &'a Mode,
+        series: Series,
+        seed: u64,
+    ) -> Result<Self> {
+        let name = match subject.mode {
+            DEFAULT => context.name_of(series),
+            mode => format!("{}-{mode}", context.name_of(series)),
+        };
+        let directory = campaign::directory(context, Path::new("fuzz").join(&name))?;
+        let progress = Progress::default();
+        let mut work = Work { context, subject, mode, name, series, seed, directory, progress };
+        let file = work.progress_file();
+        if let Some(text) = files::read(&file)? {
+            let broken = || format!("{} is broken: remove it to start anew", file.display());
+            work.progress = Progress::parse(&text).with_context(broken)?;
+        }
+        Ok(work)
     }
 
     fn progress_file(&self) -> PathBuf {
@@ -164,7 +219,7 @@ impl Work<'_> {
 
     /// The fuzzer, which begins with the batch `first`.
     fn fuzzer(&self, first: u64, seconds: u64) -> Run {
-        let mut run = self.context.command([self.context.build.join(PROGRAM)]);
+        let mut run = self.context.command([self.context.build.join(self.subject.program)]);
         for (name, value) in [
             ("FUZZ_SEED", self.seed),
             ("FUZZ_FIRST", first),
@@ -173,7 +228,7 @@ impl Work<'_> {
         ] {
             run.program.env.push((name.into(), value.to_string().into()));
         }
-        let limit = PIECE + Duration::from_secs(600);
+        let limit = self.subject.piece + Duration::from_secs(600);
         run.timeout = Some(limit * self.context.machine_type().time_factor);
         run
     }
@@ -181,12 +236,13 @@ impl Work<'_> {
     /// Fuzzes in one machine until its time is over, it breaks, or the deadline
     /// comes. Returns the number of findings.
     fn boot_and_fuzz(&mut self, deadline: Instant) -> Result<u64> {
-        let config = self.context.machine(self.series)?;
+        let kernel = Kernel::find(&self.context.layout, self.series)?;
+        let config = self.context.machine_in(self.mode, kernel)?;
         let mut machine = Machine::boot(&self.context.layout, &config)?;
-        let end = deadline.min(Instant::now() + BOOT);
+        let end = deadline.min(Instant::now() + self.subject.boot);
         while Instant::now() < end {
             let first = self.progress.next;
-            let seconds = PIECE.min(end - Instant::now()).as_secs().max(1);
+            let seconds = self.subject.piece.min(end - Instant::now()).as_secs().max(1);
             let run = self.fuzzer(first, seconds);
             let begin = Instant::now();
             let file = self.directory.join("output");
@@ -201,7 +257,7 @@ impl Work<'_> {
                 End::Ended(outcome)
                     if outcome.status.success() && outcome.kernel_errors.is_none() =>
                 {
-                    ensure!(counts.is_some(), "{PROGRAM} printed no counts");
+                    ensure!(counts.is_some(), "{} printed no counts", self.subject.program);
                     (None, false)
                 }
                 End::Ended(outcome) => {
@@ -216,7 +272,7 @@ impl Work<'_> {
             }
             files::write(&self.progress_file(), &self.progress.text())?;
             self.report();
-            if is_over {
+            if is_over || self.subject.boot <= self.subject.piece {
                 return Ok(u64::from(finding.is_some()));
             }
         }
@@ -235,14 +291,20 @@ impl Work<'_> {
         // Thousands of batches passed, and the last of them may be the cause.
         write("output", &tap::last_lines(output, LAST_LINES).join("\n"))?;
         write("kernel.log", log)?;
-        fs::copy(self.context.build.join(PROGRAM), directory.join("fuzz.t")).context("fuzz.t")?;
+        fs::copy(self.context.build.join(self.subject.program), directory.join("fuzz.t"))
+            .context("fuzz.t")?;
         for module in &config.insmod {
             let name = module.file_name().unwrap_or_default();
             fs::copy(module, directory.join(name)).context("keeping the module")?;
         }
+        let release = &config.kernel.release;
+        for name in self.subject.modules {
+            let module = self.context.build.join("kernel").join(release).join(name);
+            fs::copy(module, directory.join(name)).context("keeping a module")?;
+        }
         let batches = first..self.progress.next;
-        write("README", &how_to_repeat(config, self.seed, batches))?;
-        println!("{}: FOUND something: {}", self.name(), directory.display());
+        write("README", &how_to_repeat(config, self.subject, self.seed, batches))?;
+        println!("{}: FOUND something: {}", self.name, directory.display());
         Ok(())
     }
 
@@ -251,7 +313,7 @@ impl Work<'_> {
         println!(
             "{}: {states} states ({runs} runs, {ioctls} ioctls) of {next} batches of seed {} \
              in {}:{:02} h; found: {found}",
-            self.name(),
+            self.name,
             self.seed,
             seconds / 3600,
             seconds / 60 % 60,
@@ -261,7 +323,7 @@ impl Work<'_> {
 
 /// The command that runs these batches again, in a machine of this configuration, with the
 /// fuzzer and the modules that are kept with the finding.
-fn how_to_repeat(config: &Config, seed: u64, batches: Range<u64>) -> String {
+fn how_to_repeat(config: &Config, subject: &Subject, seed: u64, batches: Range<u64>) -> String {
     let Config { machine_type, kernel, memory, .. } = config;
     let Range { start, end } = batches;
     let last = end.saturating_sub(1);
@@ -269,12 +331,25 @@ fn how_to_repeat(config: &Config, seed: u64, batches: Range<u64>) -> String {
     let series = kernel.series.map(|series| format!(" --kernel {series}"));
     let model = config.cpu_model.as_ref().map(|model| format!(" --model {model}"));
     let names = config.insmod.iter().filter_map(|module| module.file_name());
-    let insmod: String = names.map(|name| format!("insmod {} && ", name.display())).collect();
+    // The guard's fuzzer loads each module itself, by a variable that has the file's name.
+    let insmod: String = if subject.modules.is_empty() {
+        names.map(|name| format!("insmod {} && ", name.display())).collect()
+    } else {
+        let ours = subject.modules.iter().map(Path::new);
+        let all = names.map(Path::new).chain(ours);
+        let variable = |file: &Path| {
+            let name = file.with_extension("").display().to_string();
+            format!("{}_KO=$PWD/{} ", name.to_uppercase(), file.display())
+        };
+        format!("env {}", all.map(variable).collect::<String>())
+    };
+    let devices: String =
+        config.devices.iter().map(|device| format!(" --device {}", device.name)).collect();
     let factor = machine_type.test_time_factor.map(|factor| format!("TEST_TIME_FACTOR={factor} "));
     format!(
         "Linux {}. In this directory, all batches from {start} to {last}:\n  \
-         dunectl machine run --machine {machine_type}{}{} --cpus {cpus} --memory {memory} \
-         --no-module -- \
+         dunectl machine run --machine {machine_type}{}{}{devices} --cpus {cpus} \
+         --memory {memory} --no-module -- \
          sh -c '{insmod}{}FUZZ_SEED={seed} FUZZ_FIRST={start} FUZZ_CHILDREN={} ./fuzz.t'\n\
          The last batches that `output` names, each alone: FUZZ_SEED={seed} ./fuzz.t NUMBER\n",
         kernel.release,
@@ -333,7 +408,7 @@ mod tests {
         config.memory = 3072;
         config.cpu_model = Some("EPYC-Milan".to_owned());
         config.insmod = vec![PathBuf::from("/build/kernel/6.12.9/dune.ko")];
-        let text = how_to_repeat(&config, 5, 10..14);
+        let text = how_to_repeat(&config, &SUBJECTS[0], 5, 10..14);
         let command = "  dunectl machine run --machine svm --kernel 6.12 --model EPYC-Milan \
                        --cpus 2 --memory 3072 --no-module -- sh -c 'insmod dune.ko && \
                        FUZZ_SEED=5 FUZZ_FIRST=10 FUZZ_CHILDREN=4 ./fuzz.t'";

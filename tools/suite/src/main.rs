@@ -63,8 +63,9 @@ enum Command {
         kernels: Kernels,
         /// Run only TAP programs whose name contains TEXT, or one of TEXT,TEXT...;
         /// "harness" runs the harness's own tests, "guard/model" the model of the guard's
-        /// border control, "guard/content" the tests of the content of modules, and
-        /// "guard/keys_inside" those of the inside of guard-keys.ko
+        /// border control, "guard/content" the tests of the content of modules,
+        /// "guard/keys_inside" those of the inside of guard-keys.ko, and "guard/weak" those of
+        /// weakened guards
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
         /// Boot in this mode of tests/suite.toml (pti, la57, ...)
@@ -109,10 +110,15 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Run the module's fuzzer from where it stopped the last time (FUZZ_SEED: another seed)
+    /// Run the fuzzers of dune.ko and of the guard from where they stopped the last time
+    /// (FUZZ_SEED: another seed)
     Fuzz {
         #[command(flatten)]
         kernels: Kernels,
+        /// One of the two: "dune" or "guard"
+        #[arg(long, value_name = "NAME",
+              value_parser = fuzz::SUBJECTS.iter().map(|one| one.name).collect::<Vec<_>>())]
+        only: Option<String>,
         /// Stop after this many hours
         #[arg(long, default_value_t = 1.0)]
         hours: f64,
@@ -215,8 +221,8 @@ fn main() -> ExitCode {
         }
         Command::TestVmx { only, dry_run } => test::run_vmx(&context, only.as_deref(), dry_run),
         Command::TestDebug { only, dry_run } => test::run_debug(&context, only.as_deref(), dry_run),
-        Command::Fuzz { kernels: Kernels { kernels }, hours } => {
-            fuzz::run(&context, &kernels, hours)
+        Command::Fuzz { kernels: Kernels { kernels }, only, hours } => {
+            fuzz::run(&context, &kernels, only.as_deref(), hours)
         }
         Command::Decoy { kernels: Kernels { kernels }, options } => {
             decoy::run(&context, &kernels, &options)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TAP programs that run on this computer, and not in a machine: they need no kernel, and would
-//! take too long in an emulator.
+//! take too long in an emulator, or they boot machines of their own.
 
 use std::process::Command;
 
@@ -22,13 +22,15 @@ pub struct Program {
 }
 
 /// All of them.
-pub static PROGRAMS: [Program; 3] = [
+pub static PROGRAMS: [Program; 4] = [
     // The guard's border control (tests/guard/model): the states of each exploration, 800 MB.
     Program { name: "guard/model", part: "guard-model", deep: ("STATES", "8000000") },
     // The content of modules (tests/guard/content): the damaged descriptions of each module.
     Program { name: "guard/content", part: "guard-content", deep: ("DAMAGED", "30000") },
     // The inside of guard-keys.ko (tests/guard/keys_inside): random keys of each kind.
     Program { name: "guard/keys_inside", part: "guard-keys-inside", deep: ("ROUNDS", "50000") },
+    // Guards that are weakened on purpose (tests/guard/weak): a machine for each of them.
+    Program { name: "guard/weak", part: "guard-weak", deep: ("WEAK", "all") },
 ];
 
 /// Runs the program, and adds its results to the tally.

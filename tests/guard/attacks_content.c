@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Attacks on a sealed guard that knows a module by its content: the kernel loads another one, lies
+ * about where it is, and patches it. Each has a name and a verdict. Fails if a module that is not
+ * the registered one is guarded, or if a patch reaches one that is. With arguments, the attacks
+ * with these names alone, as in attacks.c; tests/guard/enforced.c has more of them.
+ */
+#define _GNU_SOURCE
+#include "attack.h"
+#include "command.h"
+#include "guard.h"
+#include "klog.h"
+#include "modules.h"
+#include "named.h"
+#include "outside.h"
+#include "proc.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIE	"/sys/module/dune_guard_outside/parameters/lie"
+#define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
+#define TOML	"/tmp/attacks.toml"
+#define CHANGED	"/tmp/attacks_changed.ko"
+
+/* enum lie of inside/outside.c */
+enum {
+	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, GUARDS_PAGE, DEVICE, TOO_HIGH, NO_INIT,
+	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
+	WRITTEN, NO_FLUSH, LOADED_TWICE,
+};
+
+/* By the numbers of the guard's calls (hv.h). */
+enum { CALL_UNDESCRIBE = 13 };
+
+#define DENIED	((unsigned long long)-EPERM)
+
+#define COUNT(table)	(sizeof(table) / sizeof((table)[0]))
+#define NAMED(one, line)	.name = (one), .what = (line)
+#define BY(who, request, ...)	.by = (who), .word = (request), .with = { __VA_ARGS__ }
+#define BY_US(steps)		.by = PROGRAM, .function = (steps)
+
+static int guard;
+
+static void load(void)
+{
+	int err = module_insert("dune-guard-inside", "");
+
+	if (err)
+		bail("the module cannot be loaded: %s", strerror(-err));
+}
+
+/* The kernel lies once, while it loads the module. Returns the guard's answer: an errno, or 0. */
+static unsigned long long lie(int which, unsigned long value)
+{
+	char text[40];
+	int got;
+
+	module_unload("dune_guard_inside");
+	snprintf(text, sizeof(text), "%lu", value);
+	file_write(VALUE, text);
+	snprintf(text, sizeof(text), "%d", which);
+	file_write(LIE, text);
+	load();
+	file_write(LIE, "0");
+	got = (int)outside("lied", 0, 0);
+	return -got;
+}
+
+static unsigned long long other_page(void)
+{
+	return lie(OTHER_PAGE, 0);
+}
+
+static unsigned long long same_page(void)
+{
+	return lie(SAME_PAGE, 0);
+}
+
+static unsigned long long swapped_pages(void)
+{
+	return lie(SWAPPED_PAGES, 0);
+}
+
+static unsigned long long guards_page(void)
+{
+	return lie(GUARDS_PAGE, guard_status(guard).address);
+}
+
+static unsigned long long is_live(void)
+{
+	return lie(IS_LIVE, 0);
+}
+
+static unsigned long long no_init(void)
+{
+	return lie(NO_INIT, 0);
+}
+
+static unsigned long long exchanged(void)
+{
+	return lie(EXCHANGED, 0);
+}
+
+static unsigned long long no_flush(void)
+{
+	return lie(NO_FLUSH, 0);
+}
+
+/* Of the guard's state of the module, as the kernel's log of the guard has it: armed, or not. */
+static unsigned long long is_guarded(void)
+{
+	char command[600];
+
+	snprintf(command, sizeof(command), "%s/bin/dunectl guard status", build_directory());
+	if (command_run(command))
+		bail("%s: %s", command, command_output);
+	return !!strstr(command_output, "loaded, and guarded\n");
+}
+
+/* The module with one bit of its text changed. */
+static unsigned long long changed(void)
+{
+	static unsigned char bytes[8 << 20];
+	int in = open(module_file("dune-guard-inside"), O_RDONLY), out;
+	long size = read(in, bytes, sizeof(bytes)), i;
+
+	close(in);
+	/* The page of INT3 in inside_code.S. */
+	for (i = 0; i + 600 < size; i++)
+		if (!memcmp(bytes + i, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc", 8))
+			break;
+	bytes[i + 500] ^= 4;
+	out = open(CHANGED, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (size <= 0 || write(out, bytes, size) != size)
+		bail(CHANGED ": %m");
+	close(out);
+	module_unload("dune_guard_inside");
+	if (command_run("insmod " CHANGED " 2>&1"))
+		bail("the changed module cannot be loaded: %s", command_output);
+	return is_guarded();
+}
+
+/* A return in the place of a NOP that only becomes calls. Returns what the module's entry gives. */
+static unsigned long long patch_site(void)
+{
+	module_unload("dune_guard_inside");
+	load();
+	return outside("patch-site", 0xc3, 0);
+}
+
+static unsigned long long undescribe(void)
+{
+	module_unload("dune_guard_inside");
+	return outside("guard-call", CALL_UNDESCRIBE, 0);
+}
+
+static void prepare(void)
+{
+	char command[900];
+
+	debugfs_mount();
+	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
+	outside_load("arm=0");
+	snprintf(command, sizeof(command),
+		 "cd /; for step in 'describe %s -o " TOML "' 'bind --force " TOML "' "
+		 "'register " TOML "'; do %s/bin/dunectl guard $step || exit; done 2>&1",
+		 module_file("dune-guard-inside"), build_directory());
+	if (command_run(command))
+		bail("the module cannot be registered: %s", command_output);
+	is(guard_request(guard, DUNE_GUARD_SEAL), 0, "the seal (%s)", guard_answer.text);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct attack attacks[] = {
+		{ NAMED("changed", "a module with one bit changed"), BY_US(changed) },
+		{ NAMED("other-page", "a page with other bytes"), BY_US(other_page),
+		  .stopped = ENOEXEC },
+		{ NAMED("same-page", "a copy of a page, to which no address leads"),
+		  BY_US(same_page), .stopped = ENOEXEC },
+		{ NAMED("swapped-pages", "two pages in another order"), BY_US(swapped_pages),
+		  .stopped = ENOEXEC },
+		{ NAMED("guards-page", "a page of the guard's"), BY_US(guards_page),
+		  .stopped = EINVAL },
+		{ NAMED("init-ran", "an init that has run, they say"), BY_US(is_live),
+		  .stopped = EINVAL },
+		{ NAMED("no-init", "no init"), BY_US(no_init), .stopped = EINVAL },
+		{ NAMED("exchanged-page", "a page that is exchanged before the comparison"),
+		  BY_US(exchanged), .stopped = ENOEXEC },
+		{ NAMED("no-flush", "a CPU that has not flushed"), BY_US(no_flush),
+		  .stopped = EBUSY },
+		{ NAMED("patch-site", "a patch that the module's tables do not have"),
+		  BY_US(patch_site), .stopped = SECRET },
+		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
+		  .stopped = DENIED },
+	};
+	struct klog log;
+
+	guard = guard_begin(400, &log);
+	prepare();
+	argv++;
+	attacks_make(attacks, COUNT(attacks), argv);
+	attacks_end(argv);
+	module_unload("dune_guard_inside");
+	klog_end(&log);
+	return done();
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Attacks that have names. A program makes all of them, or those that its arguments name: the
+ * test of weakened guards (weak/) makes those that must succeed there.
+ */
+#ifndef DUNE_TESTS_NAMED_H
+#define DUNE_TESTS_NAMED_H
+
+#include <stddef.h>
+
+/* Who makes an attack. */
+enum attacker {
+	ATTACKER,	/* attack/: its error, or what it has found */
+	OUTSIDE,	/* the kernel around the guarded module (inside/) */
+	KEEPER,		/* the kernel around the module of class S (secret/) */
+	PROGRAM,	/* @function */
+};
+
+/**
+ * struct attack - an attack, and what it gives as long as it is stopped
+ * @name:	one word
+ * @what:	a line about it
+ * @by:		who makes it, by @word @with these numbers; a program by @function
+ * @stopped:	the result
+ */
+struct attack {
+	const char *name, *what;
+	enum attacker by;
+	const char *word;
+	unsigned long long with[3], stopped;
+	unsigned long long (*function)(void);
+};
+
+/* One verdict for each attack, or for those that are named, if names are given. */
+void attacks_make(const struct attack *attacks, size_t count, char **names);
+/* Bails out if a name was none's. */
+void attacks_end(char **names);
+
+#endif
