@@ -178,6 +178,7 @@ void hv_dissect(struct hv_guarded *guarded)
 	guarded->privileges = (struct hv_privilege *)(module->fixups + copy->fixup_count);
 	guarded->privilege_count = copy->privilege_count;
 	guarded->shadows = (u8 **)(guarded->privileges + copy->privilege_count);
+	module->found = guarded->found;
 	guarded->pool = hv_activations;
 	guarded->pool_size = HV_ACTIVATIONS;
 	module->class = copy->class;

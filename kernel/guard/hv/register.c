@@ -8,6 +8,7 @@
 #include <asm/svm.h>
 #include <uapi/asm-generic/errno.h>
 
+#include "guard/hv/border/cpu_step.h"
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
 
@@ -369,7 +370,8 @@ static bool add_secret(struct hv_guarded *guarded)
 	module->gate = secret->gate;
 	module->stacks = secret->private;
 	module->stack_size = secret->stack_pages * PAGE;
-	guarded->pool = &hv_activations[HV_ACTIVATIONS + guarded->number * HV_STACKS];
+	guarded->first = HV_ACTIVATIONS + guarded->number * HV_STACKS;
+	guarded->pool = &hv_activations[guarded->first];
 	guarded->pool_size = secret->stacks;
 	return !copy->data_count && !copy->ranges[HV_INIT_TEXT].pages &&
 	       !copy->ranges[HV_INIT_RODATA].pages && !module->init &&
@@ -552,6 +554,14 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	guarded->mapped = first;
 	guarded->releasing = present;
 	return 0;
+}
+
+/* The actions of a flush are those of one tag. Each time, all are flushed. */
+static void border_act(struct border *border, u32 kind, u32 argument)
+{
+	struct hv_cpu *cpu = (void *)border->cpu - offsetof(struct hv_cpu, border);
+
+	hv_vmcb_of_k(cpu)->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 }
 
 /* Flushes both tags: at the next VMRUN, and no code of the guest's runs before it. */

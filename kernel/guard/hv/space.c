@@ -105,6 +105,7 @@ void hv_space_start(struct hv_cpu *cpu)
 	u32 i;
 
 	cpu->copied_count = 0;
+	cpu->walk.page = HV_NOWHERE;
 	cpu->space = NULL;
 	if (hv_config.window && !(hv_vmcb_of_k(cpu)->control.misc_ctl & HV_INVLPGB_ENABLE))
 		cpu->space = take();

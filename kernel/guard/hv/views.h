@@ -48,8 +48,6 @@
 #include "guard/hv/hv.h"
 #include "guard/hv/privilege/privilege.h"
 
-#define HV_NOWHERE	(~0ULL)
-
 /* The most bytes of a struct hv_registration. */
 #define HV_REGISTRATION_SIZE	0x10000
 
@@ -219,7 +217,7 @@ struct hv_known {
  * @size:	of its text; 0 if it is not used
  * @init_size:	of its init text; 0 once that is given back
  * @border:	its automaton
- * @module:	what border control knows about it
+ * @module:	what border control knows about it; @found: of its entries
  * @copy:	the guard's own copy of what was registered, or was made of a description
  * @known:	the description of which it was made, or NULL
  * @frames:	physical addresses of the golden frames: of text, and of copy->ranges
@@ -230,6 +228,7 @@ struct hv_known {
  * @privates:	physical addresses of the private frames
  * @exchanges:	the same of the exchange
  * @pool:	the activations that it can have, @pool_size of them
+ * @first:	the number of the first one in all pools
  * @view:	M's nested page table
  * @lowered_view: L's; 0 in class S
  * @space:	class S: the top level of M's page table
@@ -249,6 +248,7 @@ struct hv_guarded {
 	u64 init_size;
 	struct border_registration border;
 	struct border_module module;
+	u64 found[BORDER_FOUND];
 	struct hv_registration *copy;
 	struct hv_known *known;
 	const u64 *frames;
@@ -259,6 +259,7 @@ struct hv_guarded {
 	const u64 *privates;
 	const u64 *exchanges;
 	u32 pool_size;
+	u32 first;
 	struct border_activation *pool;
 	u64 view;
 	u64 lowered_view;
@@ -433,16 +434,18 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->activation_count = guarded->pool_size;
 	border->registration = &guarded->border;
 	border->module = &guarded->module;
+	border->class = guarded->module.class;
 	border->cpu_number = cpu->number;
 	border->registration_number = guarded->number;
-	border->actions.count = 0;
+	border->crossing = BORDER_REFUSED;
 }
 
 /* cross.c */
-/* A fetch in K or L that faults. Returns false if it has nothing to do with a guarded module. */
-bool hv_cross_fetch(struct hv_cpu *cpu);
+/* Both return the VMCB for the next VMRUN. */
+/* A nested page fault at a fetch in K or L. */
+u64 hv_cross_fetch(struct hv_cpu *cpu);
 /* The CPU is in M, and has exited. */
-void hv_cross_exit(struct hv_cpu *cpu, u32 code);
+u64 hv_cross_exit(struct hv_cpu *cpu, u32 code);
 
 #endif /* !__ASSEMBLER__ */
 
