@@ -31,9 +31,6 @@ struct hv_saved hv_saved[HV_ALL_ACTIVATIONS];
 /* Of class S: what the kernel had at the entry, of the registers that a function preserves. */
 static u64 kept[HV_REGISTRATIONS * HV_STACKS][16];
 
-/* So many activations have to be looked at: the last one was never claimed, or is the last. */
-static u32 visible = 1;
-
 static bool has(const struct hv_guarded *guarded, u64 rip)
 {
 	return rip - guarded->module.text < guarded->size ||
@@ -441,7 +438,6 @@ static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	struct border_exit exit = { .at = { k->rip, k->rsp }, .is_fetch = 1 };
 	struct border_claim claim;
 	struct crossing crossing;
-	u32 seen;
 
 	look_at_views(cpu);
 	begin(&crossing, cpu, guarded, class, exit.at.rip);
@@ -449,15 +445,7 @@ static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	/* Class S uses nothing of the kernel's, neither GS nor its stack. */
 	exit.is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space &&
 			 (class == CLASS_S || gs_base() == cpu->gs_base);
-	seen = __atomic_load_n(&visible, __ATOMIC_ACQUIRE);
-	if (class == CLASS_D)
-		crossing.border.activation_count = seen;
 	claim = border_match(&crossing.border, &exit);
-	/* Others have to look at this one from now on. */
-	if (class == CLASS_D && claim.crossing == BORDER_IN_CALL && claim.activation == seen - 1 &&
-	    seen < HV_ACTIVATIONS)
-		__atomic_compare_exchange_n(&visible, &seen, seen + 1, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_ACQUIRE);
 	crossing.slot = slot_of(&crossing, claim.activation);
 	crossing.fixup = claim.fixup;
 	if (border_in(&crossing.border, &exit, &claim) == BORDER_REFUSED)

@@ -180,6 +180,7 @@ void hv_dissect(struct hv_guarded *guarded)
 	guarded->shadows = (u8 **)(guarded->privileges + copy->privilege_count);
 	module->found = guarded->found;
 	guarded->pool = hv_activations;
+	guarded->in_use = hv_in_use;
 	guarded->pool_size = HV_ACTIVATIONS;
 	module->class = copy->class;
 	module->text = copy->text;

@@ -22,6 +22,7 @@ u8 hv_views_lock;
 u32 hv_views_changed;
 struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
+u64 hv_in_use[1 + HV_REGISTRATIONS];
 
 /* A bit for each CPU that is in the guard. */
 static u64 present;
@@ -372,6 +373,9 @@ static bool add_secret(struct hv_guarded *guarded)
 	module->stack_size = secret->stack_pages * PAGE;
 	guarded->first = HV_ACTIVATIONS + guarded->number * HV_STACKS;
 	guarded->pool = &hv_activations[guarded->first];
+	guarded->in_use = &hv_in_use[1 + guarded->number];
+	/* Those of the last registration were freed, and it may have had more. */
+	*guarded->in_use = 0;
 	guarded->pool_size = secret->stacks;
 	return !copy->data_count && !copy->ranges[HV_INIT_TEXT].pages &&
 	       !copy->ranges[HV_INIT_RODATA].pages && !module->init &&

@@ -229,6 +229,7 @@ struct hv_known {
  * @exchanges:	the same of the exchange
  * @pool:	the activations that it can have, @pool_size of them
  * @first:	the number of the first one in all pools
+ * @in_use:	of the pool: border_mark()
  * @view:	M's nested page table
  * @lowered_view: L's; 0 in class S
  * @space:	class S: the top level of M's page table
@@ -261,6 +262,7 @@ struct hv_guarded {
 	u32 pool_size;
 	u32 first;
 	struct border_activation *pool;
+	u64 *in_use;
 	u64 view;
 	u64 lowered_view;
 	u64 *space;
@@ -419,6 +421,9 @@ s64 hv_register_call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c);
 /* An event of a registration that a crossing has caused. */
 void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 event);
 extern struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
+/* The first pool is that of class D, and others are those of registrations of class S. */
+extern u64 hv_in_use[1 + HV_REGISTRATIONS];
+static_assert(HV_ACTIVATIONS <= 64);
 
 /* The module that runs on this CPU; NULL in K. */
 static inline const struct hv_guarded *hv_current(const struct hv_cpu *cpu)
@@ -432,6 +437,7 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->cpu = &cpu->border;
 	border->activations = guarded->pool;
 	border->activation_count = guarded->pool_size;
+	border->used = guarded->in_use;
 	border->registration = &guarded->border;
 	border->module = &guarded->module;
 	border->class = guarded->module.class;

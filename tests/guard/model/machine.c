@@ -492,6 +492,7 @@ static void handler_init(struct handler *h, struct world *w, int cpu, int module
 			.cpu = &w->cpus[cpu],
 			.activations = w->activations,
 			.activation_count = ACTIVATIONS,
+			.used = &w->used,
 			.registration = &w->registrations[module],
 			.module = world_module(module),
 			.class = config.class,

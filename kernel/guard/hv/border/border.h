@@ -40,7 +40,8 @@ struct border_exit {
 struct border {
 	struct border_cpu *cpu;				/* this CPU's */
 	struct border_activation *activations;		/* the pool, of all registrations */
-	u32 activation_count;
+	u32 activation_count;				/* at most 64 */
+	u64 *used;					/* border_mark() */
 	struct border_registration *registration;	/* of the text, or the activation */
 	const struct border_module *module;		/* of this registration */
 	u8 class;					/* that of the module */
@@ -51,6 +52,20 @@ struct border {
 	u8 publish;					/* the event of ACT_PUBLISH */
 	struct border_place go;				/* where K continues after a border-out */
 };
+
+/*
+ * A bit for each activation of the pool: those that are out or dead have it, so that a search looks
+ * at few. Who has claimed an activation sets its bit before M runs, and clears it when M has
+ * returned, before others can claim it. What is swept keeps its bit, so that the pool has to be that
+ * of the same registrations then, or the mask is cleared.
+ */
+static inline void border_mark(struct border *border, u32 activation, int is_used)
+{
+	if (is_used)
+		__atomic_or_fetch(border->used, 1ULL << activation, __ATOMIC_ACQ_REL);
+	else
+		__atomic_and_fetch(border->used, ~(1ULL << activation), __ATOMIC_ACQ_REL);
+}
 
 /* A border-in that is still to be taken. */
 struct border_claim {

@@ -81,7 +81,10 @@ static __always_inline struct border_claim border_match_jump(const struct border
 							     const struct border_exit *exit,
 							     u8 entry)
 {
-	for (u32 i = 0; i < border->activation_count && entry == ENTRY_CALL; i++) {
+	u64 left = entry == ENTRY_CALL ? __atomic_load_n(border->used, __ATOMIC_ACQUIRE) : 0;
+
+	for (; left; left &= left - 1) {
+		u32 i = __builtin_ctzll(left);
 		const struct border_activation *activation = &border->activations[i];
 		u64 word = activation_read(activation);
 
@@ -132,13 +135,17 @@ static __always_inline struct border_claim border_match_entry(struct border *bor
 static __always_inline struct border_claim border_match(struct border *border,
 							struct border_exit *exit)
 {
-	u32 free = BORDER_NONE, dead = BORDER_NONE;
+	u64 used = __atomic_load_n(border->used, __ATOMIC_ACQUIRE);
+	u32 free = ~used ? (u32)__builtin_ctzll(~used) : BORDER_NONE, dead = BORDER_NONE;
 	u8 suspicion = SUSPECT_PLACE;
 
 	if (!exit->is_proper)
 		return border_refuse(SUSPECT_MODE);
 	/* An activation that was interrupted at an entry point resumes there. */
-	for (u32 i = 0; i < border->activation_count; i++) {
+	if (free >= border->activation_count)
+		free = BORDER_NONE;
+	for (u64 left = used; left; left &= left - 1) {
+		u32 i = __builtin_ctzll(left);
 		const struct border_activation *activation = &border->activations[i];
 		u64 word = activation_read(activation);
 		u8 state = word_state(word);
@@ -169,12 +176,14 @@ static __always_inline struct border_claim border_match(struct border *border,
 static __always_inline void border_unwind(struct border *border, u8 except,
 					  const struct border_exit *exit)
 {
-	for (u32 i = 0; i < border->activation_count; i++) {
-		struct border_activation *activation = &border->activations[i];
+	u64 used = __atomic_load_n(border->used, __ATOMIC_ACQUIRE);
+
+	for (u64 left = used & ~(1ULL << except); left; left &= left - 1) {
+		struct border_activation *activation = &border->activations[__builtin_ctzll(left)];
 		u64 word = activation_read(activation);
 		u8 state = word_state(word);
 
-		if ((state != ACTIVATION_OUT_CALL && state != ACTIVATION_OUT_INT) || i == except)
+		if (state != ACTIVATION_OUT_CALL && state != ACTIVATION_OUT_INT)
 			continue;
 		if (activation->stack == exit->stack && activation->back.rsp <= exit->at.rsp)
 			activation_change(activation, word,
@@ -184,13 +193,15 @@ static __always_inline void border_unwind(struct border *border, u8 except,
 }
 
 /* The next word of an activation that this CPU has. */
-static __always_inline void border_step(struct border *border, struct border_activation *activation,
-					u8 event)
+static __always_inline void border_step(struct border *border, u32 activation, u8 event)
 {
-	u64 word = activation_read(activation);
+	struct border_activation *own = &border->activations[activation];
+	u64 word = activation_read(own);
 
-	activation_leave(activation, activation_step(word, event, border->cpu_number,
-						     border->registration_number));
+	if (event == ACTIVATION_RETURN)
+		border_mark(border, activation, 0);
+	activation_leave(own, activation_step(word, event, border->cpu_number,
+					      border->registration_number));
 }
 
 static __always_inline int border_admits(struct border *border, const struct border_claim *claim,
@@ -246,10 +257,12 @@ static __always_inline u8 border_take(struct border *border, const struct border
 			       activation_step(claim->word, how, border->cpu_number,
 					       border->registration_number)))
 		return BORDER_REFUSED;
+	if (crossing == BORDER_IN_CALL)
+		border_mark(border, claim->activation, 1);
 	if (!border_admits(border, claim, crossing)) {
 		activation->back = exit->at;
-		border_step(border, activation, how == ACTIVATION_CLAIM ? ACTIVATION_RETURN :
-									  ACTIVATION_DIE);
+		border_step(border, claim->activation,
+			    how == ACTIVATION_CLAIM ? ACTIVATION_RETURN : ACTIVATION_DIE);
 		return border_fault(border, SUSPECT_STATE);
 	}
 	border_unwind(border, claim->activation, exit);
@@ -420,7 +433,7 @@ static __always_inline u8 border_out(struct border *border, struct border_exit *
 /* Carries out ACT_PUBLISH for this activation, which this CPU has. */
 static __always_inline void border_publish(struct border *border, u32 activation)
 {
-	border_step(border, &border->activations[activation], border->publish);
+	border_step(border, activation, border->publish);
 }
 
 #endif /* GUARD_BORDER_CROSSINGS_H */
