@@ -6,7 +6,7 @@
 
 void hv_clear_secrets(const struct hv_guarded *guarded)
 {
-	struct hv_saved *saved = &hv_saved[guarded->pool - hv_activations];
+	struct hv_saved *saved = &hv_saved[guarded->first];
 	u32 i;
 
 	for (i = 0; i < guarded->copy->private_count; i++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The crossings: what the processor reports becomes an event of border control's, whose actions are
- * carried out here (border/border.h).
+ * The crossings: what the processor reports becomes an event of border control's (border/border.h),
+ * whose functions are compiled here. Their actions are carried out by border_act(): each call has a
+ * constant action, so that a crossing is one piece of code, without lists and without calls.
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
@@ -9,6 +10,7 @@
 #include <uapi/asm/processor-flags.h>
 #include <uapi/asm-generic/errno.h>
 
+#include "guard/hv/border/crossings.h"
 #include "guard/hv/views.h"
 #include "x86/registers.h"
 #include "x86/svm/vmcb.h"
@@ -29,15 +31,6 @@ struct hv_saved hv_saved[HV_ALL_ACTIVATIONS];
 /* Of class S: what the kernel had at the entry, of the registers that a function preserves. */
 static u64 kept[HV_REGISTRATIONS * HV_STACKS][16];
 
-/* No activation from this one on was ever claimed: the search ends there. */
-static u32 claimed;
-
-/* The index of an activation in hv_saved; in kept, it is HV_ACTIVATIONS less. */
-static u32 slot_of(const struct hv_guarded *guarded, u32 activation)
-{
-	return guarded->pool - hv_activations + activation;
-}
-
 static bool has(const struct hv_guarded *guarded, u64 rip)
 {
 	return rip - guarded->module.text <
@@ -46,7 +39,7 @@ static bool has(const struct hv_guarded *guarded, u64 rip)
 		       __atomic_load_n(&guarded->init_size, __ATOMIC_RELAXED);
 }
 
-static struct hv_guarded *find(u64 rip)
+static struct hv_guarded *search(u64 rip)
 {
 	u32 i;
 
@@ -65,15 +58,15 @@ static u64 gs_base(void)
 }
 
 /* Both tags owe a flush if a view has changed, on whatever CPU, since this one was here. */
-static void look_at_views(struct hv_cpu *cpu, struct border *border)
+static inline void look_at_views(struct hv_cpu *cpu)
 {
-	struct cpu_event event = { .kind = CPU_VIEWS_CHANGED };
 	u32 changed = __atomic_load_n(&hv_views_changed, __ATOMIC_ACQUIRE);
 
 	if (cpu->views_seen == changed)
 		return;
 	cpu->views_seen = changed;
-	cpu->border = cpu_step(cpu->border, &event, &border->actions);
+	cpu->walk.page = HV_NOWHERE;
+	cpu_views_changed(&cpu->border);
 }
 
 /* ---- the actions ---- */
@@ -89,34 +82,41 @@ static inline void copy_preserved(u64 *to, const u64 *from)
 	to[15] = from[15];
 }
 
-static void save(struct hv_cpu *cpu, u32 slot, u8 crossing)
+/* All others but RAX. */
+static inline void copy_others(u64 *to, const u64 *from)
+{
+	to[REGS_RCX / 8] = from[REGS_RCX / 8];
+	to[REGS_RDX / 8] = from[REGS_RDX / 8];
+	to[REGS_RSI / 8] = from[REGS_RSI / 8];
+	to[REGS_RDI / 8] = from[REGS_RDI / 8];
+	to[8] = from[8];
+	to[9] = from[9];
+	to[10] = from[10];
+	to[11] = from[11];
+}
+
+static inline void save(struct hv_cpu *cpu, u32 slot, u8 crossing)
 {
 	u64 *to = hv_saved[slot].regs;
-	u32 i;
 
-	if (crossing == BORDER_OUT_CALL) {
-		copy_preserved(to, cpu->regs);
+	copy_preserved(to, cpu->regs);
+	if (crossing == BORDER_OUT_CALL)
 		return;
-	}
-	for (i = 1; i < 16; i++)
-		to[i] = cpu->regs[i];
+	copy_others(to, cpu->regs);
 	to[0] = hv_vmcb_of_m(cpu)->save.rax;
 	hv_saved[slot].rflags = hv_vmcb_of_m(cpu)->save.rflags;
 }
 
 /* The flags and RAX are M's at an interrupt; else they are what the kernel's function returned. */
-static void restore(struct hv_cpu *cpu, u32 set, u32 slot)
+static inline void restore(struct hv_cpu *cpu, u32 set, u32 slot)
 {
 	const u64 *from = hv_saved[slot].regs;
 	struct vmcb_save_area *m = &hv_vmcb_of_m(cpu)->save;
-	u32 i;
 
-	if (set == REGISTERS_CALLEE_SAVED) {
-		copy_preserved(cpu->regs, from);
+	copy_preserved(cpu->regs, from);
+	if (set == REGISTERS_CALLEE_SAVED)
 		return;
-	}
-	for (i = 1; i < 16; i++)
-		cpu->regs[i] = from[i];
+	copy_others(cpu->regs, from);
 	m->rax = from[0];
 	m->rflags = hv_saved[slot].rflags;
 }
@@ -130,78 +130,101 @@ static void keep(struct hv_cpu *cpu, u32 slot)
 	copy_preserved(cpu->regs, nothing);
 	cpu->regs[10] = 0;
 	cpu->regs[11] = 0;
-	hv_vmcb_of_m(cpu)->save.rax = 0;
 }
 
-static void clear(struct hv_cpu *cpu, u32 set)
+static inline void clear(struct hv_cpu *cpu, u32 set)
 {
+	static const u64 nothing[16];
 	u64 result = cpu->regs[REGS_RDX / 8];
-	u32 i;
 
-	for (i = 1; i < 16; i++)
-		cpu->regs[i] = 0;
+	copy_preserved(cpu->regs, nothing);
+	copy_others(cpu->regs, nothing);
 	if (set == REGISTERS_BUT_RESULT)
 		cpu->regs[REGS_RDX / 8] = result;
 	else
 		hv_vmcb_of_m(cpu)->save.rax = 0;
 }
 
-/* The kernel's handler of the exception has set this register. */
-static void fix_up(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 fixup,
-		   const u64 kernels[16])
+/* The kernel's handler of the exception has set this register: all others are M's. */
+static noinline void restore_and_fix_up(struct hv_cpu *cpu, u32 slot, u64 reg)
 {
-	u64 reg = guarded->module.fixups[fixup].reg;
+	u64 kernels = reg && reg < 16 ? cpu->regs[reg] : hv_vmcb_of_k(cpu)->save.rax;
 
+	restore(cpu, REGISTERS_ALL, slot);
 	if (!reg)
-		hv_vmcb_of_m(cpu)->save.rax = kernels[0];
+		hv_vmcb_of_m(cpu)->save.rax = kernels;
 	else if (reg < 16)
-		cpu->regs[reg] = kernels[reg];
+		cpu->regs[reg] = kernels;
 }
 
-static void report(struct hv_cpu *cpu, enum hv_log_kind kind, u64 rip)
+static noinline void report(struct hv_cpu *cpu, enum hv_log_kind kind, u64 rip)
 {
 	cpu->crossings[HV_CROSSING_REFUSED]++;
 	hv_log(cpu, kind, rip);
 }
 
-static void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
-		    const struct border_activation *activation)
+static noinline void fault(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
-	struct vmcb *m = hv_vmcb_of_m(cpu);
-	u64 cr3 = guarded->space ? hv_physical(guarded->space) : cpu->space_cr3;
+	/* In class S there is no L. */
+	if (!guarded->lowered_view)
+		hv_inject(cpu, X86_TRAP_GP, true);
+	else
+		hv_lower(cpu, guarded);
+}
 
+/*
+ * RAX and flags are the kernel's, unless they are restored; class S has one of the kernel's flags,
+ * and nothing in RAX.
+ */
+static inline void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
+			   const struct border *border, const struct border_activation *activation)
+{
+	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
+	u64 flags = border->class == CLASS_S ? X86_EFLAGS_IF : HARMLESS_FLAGS;
+	struct vmcb *m = hv_vmcb_of_m(cpu);
+	u64 cr3 = border->class == CLASS_S ? hv_physical(guarded->space) : cpu->space_cr3;
+
+	/* TCG shows no stale translation: this is the test. */
+	if (!cpu_is_square(&cpu->border) || !m->control.tlb_ctl)
+		hv_reset();
+	cpu->crossings[border->crossing]++;
+	cpu->guarded = guarded;
+	cpu->vmcb = m;
 	m->save.rip = activation->inside.rip;
 	m->save.rsp = activation->inside.rsp;
+	if (border->crossing != BORDER_IN_RTI) {
+		m->save.rax = border->class == CLASS_S ? 0 : k->rax;
+		m->save.rflags = (k->rflags & flags) | ALWAYS_SET;
+	}
+	m->control.int_state = 0;
 	if (m->control.nested_cr3 != guarded->view || m->save.cr3 != cr3) {
 		m->control.nested_cr3 = guarded->view;
 		m->save.cr3 = cr3;
 		m->control.clean = 0;
 	}
-	cpu->guarded = guarded;
-	hv_space_clear_copies(cpu);
+	if (cpu->copied_count)
+		hv_space_clear_copies(cpu);
 	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
 		;
-	cpu->vmcb = m;
-	/* TCG shows no stale translation: this is the test. */
-	if (!cpu_is_square(&cpu->border) || !m->control.tlb_ctl)
-		hv_reset();
 }
 
-static void enter_k(struct hv_cpu *cpu, const struct hv_guarded *guarded,
-		    const struct border *border)
+static inline void enter_k(struct hv_cpu *cpu, const struct border *border)
 {
 	struct vmcb *k = hv_vmcb_of_k(cpu), *m = hv_vmcb_of_m(cpu);
 
+	if (!cpu_is_square(&cpu->border))
+		hv_reset();
+	/* What is no crossing is counted with its report. */
+	if (border->crossing != BORDER_REFUSED)
+		cpu->crossings[border->crossing]++;
+	cpu->vmcb = k;
 	k->save.rip = border->go.rip;
 	k->save.rsp = border->go.rsp;
 	k->save.rax = m->save.rax;
 	k->save.rflags = m->save.rflags;
-	if (hv_is_secret(guarded))
+	if (border->class == CLASS_S)
 		k->save.rflags &= X86_EFLAGS_IF | ALWAYS_SET;
 	k->control.int_state = 0;
-	cpu->vmcb = k;
-	if (!cpu_is_square(&cpu->border))
-		hv_reset();
 	/* Only a module that was led astray changes these. */
 	if (m->save.cpl || *(u64 *)&m->save.cs != cpu->code_segment) {
 		*(u64 *)&m->save.cs = cpu->code_segment;
@@ -210,154 +233,7 @@ static void enter_k(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 	}
 }
 
-/* ---- border-in ---- */
-
-static void carry_out_in(struct hv_cpu *cpu, struct hv_guarded *guarded, struct border *border,
-			 const struct border_claim *claim, u64 rip)
-{
-	u64 kernels[16];
-	u32 i, reg;
-
-	for (i = 0; i < border->actions.count; i++) {
-		u32 argument = border->actions.list[i].argument;
-
-		switch (border->actions.list[i].kind) {
-		case ACT_FLUSH_K:
-			hv_vmcb_of_k(cpu)->control.tlb_ctl = hv_config.flush_tag;
-			break;
-		case ACT_FLUSH_M:
-			hv_vmcb_of_m(cpu)->control.tlb_ctl = hv_config.flush_tag;
-			break;
-		case ACT_RESTORE:
-			for (reg = 0; claim->fixup != NO_FIXUP && reg < 16; reg++)
-				kernels[reg] = reg ? cpu->regs[reg] :
-						     hv_vmcb_of_k(cpu)->save.rax;
-			restore(cpu, argument, slot_of(guarded, claim->activation));
-			break;
-		case ACT_CLEAR_STACK:
-			hv_secret_clear_stack(guarded, argument);
-			break;
-		case ACT_FRESH_STACK:
-			*hv_secret_stack_end(guarded, argument) = guarded->module.gate;
-			break;
-		case ACT_KEEP:
-			keep(cpu, slot_of(guarded, argument));
-			break;
-		case ACT_FIXUP:
-			fix_up(cpu, guarded, argument, kernels);
-			break;
-		case ACT_RAISE:
-			hv_privileges_raise(cpu, guarded, argument);
-			break;
-		case ACT_ENTER_M:
-			enter_m(cpu, guarded, &guarded->pool[argument]);
-			break;
-		case ACT_FAULT:
-			/* In class S there is no L. */
-			if (!guarded->lowered_view)
-				hv_inject(cpu, X86_TRAP_GP, true);
-			else
-				hv_lower(cpu, guarded);
-			break;
-		case ACT_REPORT:
-			report(cpu, HV_LOG_ENTER, rip);
-			break;
-		default:
-			hv_reset();
-		}
-	}
-}
-
-static void read_fetch(struct hv_cpu *cpu, const struct hv_guarded *guarded,
-		       struct border_exit *exit)
-{
-	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
-
-	exit->at.rip = k->rip;
-	exit->at.rsp = k->rsp;
-	exit->stack = k->rsp & ~(STACK_SIZE - 1);
-	exit->return_address = 0;
-	exit->is_fetch = 1;
-	exit->cause = 0;
-	exit->is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space;
-	/* Class S uses nothing of the kernel's, neither GS nor its stack. */
-	if (hv_is_secret(guarded))
-		return;
-	exit->is_proper &= gs_base() == cpu->gs_base;
-	/* Only an entry has a return address. */
-	if (module_entry(&guarded->module, k->rip) != ENTRY_NONE &&
-	    !hv_walk_read(k->cr3, k->rsp, &exit->return_address))
-		exit->is_proper = 0;
-}
-
-/* Gives M the kernel's RAX and flags, for a crossing that restores nothing. */
-static void hand_over(struct hv_cpu *cpu, u64 flags)
-{
-	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
-	struct vmcb *m = hv_vmcb_of_m(cpu);
-
-	m->save.rax = k->rax;
-	m->save.rflags = (k->rflags & flags) | ALWAYS_SET;
-	m->control.int_state = 0;
-}
-
-bool hv_cross_fetch(struct hv_cpu *cpu)
-{
-	u64 rip = hv_vmcb_of_k(cpu)->save.rip, k_has;
-	struct hv_guarded *guarded = find(rip);
-	struct border_exit exit;
-	struct border_claim claim;
-	struct border border;
-	u8 crossing;
-	u32 last;
-
-	if (cpu->lowered) {
-		/* The kernel fetches elsewhere, or the text is not at its address. */
-		if (guarded == cpu->lowered)
-			hv_inject(cpu, X86_TRAP_GP, true);
-		hv_lower(cpu, NULL);
-		return true;
-	}
-	if (!guarded) {
-		k_has = hv_nested_look(hv_vmcb_of_k(cpu)->control.exit_info_2);
-		if (!k_has)
-			return false;
-		/* The module has left, or its init, and this CPU has not yet flushed. */
-		if (!(k_has & HV_NPT_NO_EXECUTE)) {
-			hv_lower(cpu, NULL);
-			return true;
-		}
-		report(cpu, HV_LOG_ENTER, rip);
-		hv_inject(cpu, X86_TRAP_GP, true);
-		return true;
-	}
-	/* The guest executes its fetch again. */
-	if (guarded->pending && !hv_patch_carry(cpu, guarded))
-		return true;
-	hv_border_begin(&border, cpu, guarded);
-	look_at_views(cpu, &border);
-	read_fetch(cpu, guarded, &exit);
-	last = __atomic_load_n(&claimed, __ATOMIC_ACQUIRE);
-	if (guarded->pool == hv_activations)
-		border.activation_count = last < HV_ACTIVATIONS ? last + 1 : last;
-	claim = border_match(&border, &exit);
-	/* Others have to look at this one from now on. */
-	if (claim.crossing == BORDER_IN_CALL && claim.activation == last &&
-	    guarded->pool == hv_activations)
-		__atomic_compare_exchange_n(&claimed, &last, last + 1, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_ACQUIRE);
-	crossing = border_in(&border, &exit, &claim);
-	if (crossing != BORDER_REFUSED) {
-		cpu->crossings[crossing]++;
-		if (guarded->tally)
-			hv_tally_add(guarded, &guarded->pool[claim.activation], crossing, rip);
-		hand_over(cpu, hv_is_secret(guarded) ? X86_EFLAGS_IF : HARMLESS_FLAGS);
-	}
-	carry_out_in(cpu, guarded, &border, &claim, rip);
-	return true;
-}
-
-/* ---- border-out ---- */
+/* ---- events of M ---- */
 
 /* The event that the kernel gets for an exit of M: none, or an exception. */
 struct event {
@@ -377,21 +253,16 @@ static void set_exception(struct event *event, u32 vector, u64 error)
 		       vector == X86_TRAP_MC ? CAUSE_INTERRUPT : CAUSE_FAULT;
 }
 
-static void read_event(struct hv_cpu *cpu, u32 code, struct event *event)
+static noinline void read_event(struct hv_cpu *cpu, u32 code, struct event *event)
 {
 	const struct vmcb_control_area *control = &hv_vmcb_of_m(cpu)->control;
 	u32 vector = code - SVM_EXIT_EXCP_BASE;
 
-	*event = (struct event){ .cause = CAUSE_INTERRUPT };
 	switch (code) {
 	case SVM_EXIT_NPF:
 		if (!hv_is_secret(cpu->guarded))
 			hv_log(cpu, HV_LOG_NO_MEMORY, control->exit_info_2);
 		set_exception(event, X86_TRAP_GP, 0);
-		break;
-	case SVM_EXIT_INTR:
-	case SVM_EXIT_NMI:
-		/* They are pending, and the kernel gets them at once. */
 		break;
 	case SVM_EXIT_VMMCALL:
 	case SVM_EXIT_VMRUN:
@@ -414,7 +285,7 @@ static void read_event(struct hv_cpu *cpu, u32 code, struct event *event)
 	}
 }
 
-static void deliver(struct hv_cpu *cpu, const struct event *event)
+static inline void deliver(struct hv_cpu *cpu, const struct event *event)
 {
 	struct vmcb *k = hv_vmcb_of_k(cpu);
 
@@ -426,62 +297,216 @@ static void deliver(struct hv_cpu *cpu, const struct event *event)
 	}
 }
 
-static void carry_out_out(struct hv_cpu *cpu, struct hv_guarded *guarded, struct border *border,
-			  const struct event *event, u8 crossing, u64 rip)
+/* ---- border control ---- */
+
+/* A crossing, and what its actions work on. */
+struct crossing {
+	struct border border;
+	struct hv_cpu *cpu;
+	struct hv_guarded *guarded;
+	u64 rip;			/* where the guest is */
+	u32 slot, fixup;		/* of a border-in */
+	const struct event *event;	/* of a border-out */
+};
+
+static_assert(!offsetof(struct crossing, border));
+
+static inline u32 slot_of(const struct crossing *crossing, u32 activation)
 {
-	u32 i;
+	return crossing->guarded->first + activation;
+}
 
-	for (i = 0; i < border->actions.count; i++) {
-		u32 argument = border->actions.list[i].argument;
+static __always_inline void border_act(struct border *border, u32 kind, u32 argument)
+{
+	struct crossing *crossing = (struct crossing *)border;
+	struct hv_guarded *guarded = crossing->guarded;
+	struct hv_cpu *cpu = crossing->cpu;
 
-		switch (border->actions.list[i].kind) {
-		case ACT_FLUSH_K:
-			hv_vmcb_of_k(cpu)->control.tlb_ctl = hv_config.flush_tag;
-			break;
-		case ACT_LOWER:
-			hv_privileges_lower(cpu, guarded, argument);
-			break;
-		case ACT_SAVE:
-			save(cpu, slot_of(guarded, argument), crossing);
-			break;
-		case ACT_CLEAR:
-			clear(cpu, argument);
-			break;
-		case ACT_GIVE_BACK:
-			copy_preserved(cpu->regs,
-				       kept[slot_of(guarded, argument) - HV_ACTIVATIONS]);
-			break;
-		case ACT_FAIL:
-			hv_vmcb_of_m(cpu)->save.rax = -EIO;
-			break;
-		case ACT_CLEAR_STACK:
-			hv_secret_clear_stack(guarded, argument);
-			break;
-		case ACT_ENTER_K:
-			enter_k(cpu, guarded, border);
-			break;
-		case ACT_DELIVER:
-			deliver(cpu, event);
-			break;
-		case ACT_PUBLISH:
-			border_publish(border, argument);
-			break;
-		case ACT_REPORT:
-			/* Where it was is a secret of class S. */
-			report(cpu, HV_LOG_EXIT,
-			       hv_is_secret(guarded) ? guarded->module.stub : rip);
-			break;
-		case ACT_CHANGE:
-			hv_register_change(cpu, guarded, argument);
-			break;
-		default:
-			hv_reset();
-		}
+	switch (kind) {
+	case ACT_FLUSH_K:
+		hv_vmcb_of_k(cpu)->control.tlb_ctl = hv_config.flush_tag;
+		break;
+	case ACT_FLUSH_M:
+		hv_vmcb_of_m(cpu)->control.tlb_ctl = hv_config.flush_tag;
+		break;
+	case ACT_LOWER:
+		hv_privileges_lower(cpu, guarded, argument);
+		break;
+	case ACT_RAISE:
+		hv_privileges_raise(cpu, guarded, argument);
+		break;
+	case ACT_SAVE:
+		save(cpu, slot_of(crossing, argument), border->crossing);
+		break;
+	case ACT_CLEAR:
+		clear(cpu, argument);
+		break;
+	case ACT_RESTORE:
+		if (argument == REGISTERS_CALLEE_SAVED || crossing->fixup == NO_FIXUP)
+			restore(cpu, argument, crossing->slot);
+		break;
+	case ACT_FIXUP:
+		restore_and_fix_up(cpu, crossing->slot, guarded->module.fixups[argument].reg);
+		break;
+	case ACT_FRESH_STACK:
+		*hv_secret_stack_end(guarded, argument) = guarded->module.gate;
+		break;
+	case ACT_CLEAR_STACK:
+		hv_secret_clear_stack(guarded, argument);
+		break;
+	case ACT_KEEP:
+		keep(cpu, slot_of(crossing, argument));
+		break;
+	case ACT_GIVE_BACK:
+		copy_preserved(cpu->regs, kept[slot_of(crossing, argument) - HV_ACTIVATIONS]);
+		break;
+	case ACT_FAIL:
+		hv_vmcb_of_m(cpu)->save.rax = -EIO;
+		break;
+	case ACT_ENTER_M:
+		if (guarded->tally)
+			hv_tally_add(guarded, &guarded->pool[argument], border->crossing,
+				     crossing->rip);
+		enter_m(cpu, guarded, border, &guarded->pool[argument]);
+		break;
+	case ACT_ENTER_K:
+		enter_k(cpu, border);
+		break;
+	case ACT_DELIVER:
+		deliver(cpu, crossing->event);
+		break;
+	case ACT_PUBLISH:
+		/* A border-out. Then others may have the activation. */
+		if (guarded->tally && crossing->event && border->crossing != BORDER_REFUSED)
+			hv_tally_add(guarded, &guarded->pool[argument], border->crossing,
+				     crossing->rip);
+		border_publish(border, argument);
+		break;
+	case ACT_FAULT:
+		fault(cpu, guarded);
+		break;
+	case ACT_REPORT:
+		/* Where class S was is a secret. */
+		if (argument != SUSPECT_EXIT)
+			report(cpu, HV_LOG_ENTER, crossing->rip);
+		else
+			report(cpu, HV_LOG_EXIT, border->class == CLASS_S ? guarded->module.stub :
+									    crossing->rip);
+		break;
+	case ACT_CHANGE:
+		hv_register_change(cpu, guarded, argument);
+		break;
+	default:
+		hv_reset();
 	}
 }
 
+static __always_inline int border_read_stack(struct border *border, struct border_exit *exit)
+{
+	struct crossing *crossing = (struct crossing *)border;
+	u64 value;
+
+	if (!hv_walk_again(crossing->cpu, exit->at.rsp, &value))
+		return 0;
+	exit->return_address = value;
+	return 1;
+}
+
+static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
+				  struct hv_guarded *guarded, u8 class, u64 rip)
+{
+	hv_border_begin(&crossing->border, cpu, guarded);
+	crossing->border.class = class;
+	crossing->cpu = cpu;
+	crossing->guarded = guarded;
+	crossing->rip = rip;
+	crossing->event = NULL;
+}
+
+/* ---- border-in ---- */
+
+/* K fetches from L's text, or from none. */
+static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rip)
+{
+	u64 k_has = hv_nested_look(hv_vmcb_of_k(cpu)->control.exit_info_2);
+
+	if (cpu->lowered) {
+		/* The kernel fetches elsewhere, or the text is not at its address. */
+		if (guarded == cpu->lowered)
+			hv_inject(cpu, X86_TRAP_GP, true);
+		hv_lower(cpu, NULL);
+	} else if (k_has && !(k_has & HV_NPT_NO_EXECUTE)) {
+		/* The module has left, or its init, and this CPU has not yet flushed. */
+		hv_lower(cpu, NULL);
+	} else if (k_has) {
+		report(cpu, HV_LOG_ENTER, rip);
+		hv_inject(cpu, X86_TRAP_GP, true);
+	} else {
+		/* It has nothing to do with a guarded module. */
+		hv_memory_fault(cpu);
+	}
+	return cpu->vmcb_pa;
+}
+
+static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 class)
+{
+	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
+	struct border_exit exit = { .at = { k->rip, k->rsp }, .is_fetch = 1 };
+	struct border_claim claim;
+	struct crossing crossing;
+
+	look_at_views(cpu);
+	begin(&crossing, cpu, guarded, class, exit.at.rip);
+	exit.stack = exit.at.rsp & ~(STACK_SIZE - 1);
+	/* Class S uses nothing of the kernel's, neither GS nor its stack. */
+	exit.is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space &&
+			 (class == CLASS_S || gs_base() == cpu->gs_base);
+	claim = border_match(&crossing.border, &exit);
+	crossing.slot = slot_of(&crossing, claim.activation);
+	crossing.fixup = claim.fixup;
+	if (border_in(&crossing.border, &exit, &claim) == BORDER_REFUSED)
+		return cpu->vmcb_pa;
+	return cpu->vmcb_pa + HV_VMCB_OF_M;
+}
+
+static noinline u64 fetch_driver(struct hv_cpu *cpu, struct hv_guarded *guarded)
+{
+	return fetch(cpu, guarded, CLASS_D);
+}
+
+static noinline u64 fetch_secret(struct hv_cpu *cpu, struct hv_guarded *guarded)
+{
+	return fetch(cpu, guarded, CLASS_S);
+}
+
+static noinline u64 fetch_slowly(struct hv_cpu *cpu)
+{
+	u64 rip = hv_vmcb_of_k(cpu)->save.rip;
+	struct hv_guarded *guarded = search(rip);
+
+	if (!guarded || cpu->lowered)
+		return refuse(cpu, guarded, rip);
+	/* The guest executes its fetch again. */
+	if (guarded->pending && !hv_patch_carry(cpu, guarded))
+		return cpu->vmcb_pa;
+	return hv_is_secret(guarded) ? fetch_secret(cpu, guarded) : fetch_driver(cpu, guarded);
+}
+
+u64 hv_cross_fetch(struct hv_cpu *cpu)
+{
+	/* Mostly it is the module that this CPU has entered last. */
+	struct hv_guarded *guarded = cpu->guarded;
+
+	if (!guarded || !has(guarded, hv_vmcb_of_k(cpu)->save.rip) || cpu->lowered ||
+	    guarded->pending)
+		return fetch_slowly(cpu);
+	return hv_is_secret(guarded) ? fetch_secret(cpu, guarded) : fetch_driver(cpu, guarded);
+}
+
+/* ---- border-out ---- */
+
 /* Exits that are not the kernel's business: M continues. @is_driver: class D, and in its text. */
-static bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
+static noinline bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
 {
 	struct vmcb_control_area *control = &hv_vmcb_of_m(cpu)->control;
 
@@ -512,42 +537,63 @@ static bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
 	return false;
 }
 
-void hv_cross_exit(struct hv_cpu *cpu, u32 code)
+/*
+ * M's page tables are where no memory and no device is (space.c). Who can direct M's accesses may
+ * look for them: the first miss ends that.
+ */
+static void look_for_search(struct hv_cpu *cpu)
+{
+	if (hv_space_is_beside(hv_vmcb_of_m(cpu)->control.exit_info_2))
+		hv_register_end(cpu, cpu->guarded);
+}
+
+static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 {
 	const struct vmcb *m = hv_vmcb_of_m(cpu);
 	struct hv_guarded *guarded = cpu->guarded;
 	const struct border_activation *activation = &guarded->pool[cpu->border.activation];
-	bool is_secret = hv_is_secret(guarded);
 	struct border_exit exit = { .at = { m->save.rip, m->save.rsp } };
-	bool is_inside = has(guarded, exit.at.rip);
-	struct border border;
-	struct event event = {};
-	u8 crossing;
+	bool is_inside = module_has(&guarded->module, exit.at.rip);
+	struct event event = { .cause = CAUSE_INTERRUPT };
+	struct crossing crossing;
 
-	if (is_done(cpu, code, is_inside && !is_secret))
-		return;
+	if (code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
+	    is_done(cpu, code, is_inside && class == CLASS_D))
+		return cpu->vmcb_pa + HV_VMCB_OF_M;
+	if (code == SVM_EXIT_NPF)
+		look_for_search(cpu);
 	/* Elsewhere, an interrupt or a page fault has preceded the fetch. */
 	exit.is_fetch = !is_inside || (code == SVM_EXIT_NPF &&
 				       m->control.exit_info_1 & SVM_NPF_FETCH);
-	if (!exit.is_fetch)
+	/* Interrupts are pending, and the kernel gets them at once. */
+	if (!exit.is_fetch && code != SVM_EXIT_INTR && code != SVM_EXIT_NMI)
 		read_event(cpu, code, &event);
-	else if (!is_secret &&
-		 (exit.at.rip != activation->exit.rip || exit.at.rsp != activation->exit.rsp))
-		hv_walk_read(hv_vmcb_of_k(cpu)->save.cr3, exit.at.rsp, &exit.return_address);
-	exit.cause = exit.is_fetch ? CAUSE_INTERRUPT : event.cause;
+	exit.cause = event.cause;
 	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?
 		     activation->stack : exit.at.rsp & ~(STACK_SIZE - 1);
-	hv_border_begin(&border, cpu, guarded);
-	look_at_views(cpu, &border);
-	crossing = border_out(&border, &exit);
-	if (crossing != BORDER_REFUSED)
-		cpu->crossings[crossing]++;
-	if (crossing != BORDER_REFUSED && guarded->tally)
-		hv_tally_add(guarded, activation, crossing, exit.at.rip);
-	carry_out_out(cpu, guarded, &border, &event, crossing, exit.at.rip);
+	look_at_views(cpu);
+	begin(&crossing, cpu, guarded, class, exit.at.rip);
+	crossing.event = &event;
+	border_out(&crossing.border, &exit);
 	/* Unlike an interrupt, a machine check is not pending any more. */
-	if (exit.is_fetch && code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC) {
+	if (code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC && exit.is_fetch) {
 		set_exception(&event, X86_TRAP_MC, 0);
 		deliver(cpu, &event);
 	}
+	return cpu->vmcb_pa;
+}
+
+static noinline u64 leave_driver(struct hv_cpu *cpu, u32 code)
+{
+	return leave(cpu, code, CLASS_D);
+}
+
+static noinline u64 leave_secret(struct hv_cpu *cpu, u32 code)
+{
+	return leave(cpu, code, CLASS_S);
+}
+
+u64 hv_cross_exit(struct hv_cpu *cpu, u32 code)
+{
+	return hv_is_secret(cpu->guarded) ? leave_secret(cpu, code) : leave_driver(cpu, code);
 }

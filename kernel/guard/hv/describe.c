@@ -188,7 +188,9 @@ void hv_dissect(struct hv_guarded *guarded)
 	guarded->privileges = (struct hv_privilege *)(module->fixups + copy->fixup_count);
 	guarded->privilege_count = copy->privilege_count;
 	guarded->shadows = (u8 **)(guarded->privileges + copy->privilege_count);
+	module->found = guarded->found;
 	guarded->pool = hv_activations;
+	guarded->in_use = hv_in_use;
 	guarded->pool_size = HV_ACTIVATIONS;
 	module->class = copy->class;
 	module->text = copy->text;
@@ -397,6 +399,8 @@ s64 hv_compose(struct hv_guarded *guarded, u64 at)
 
 	if (!known->blob)
 		return -ENOENT;
+	if (known->stopped)
+		return -EACCES;
 	/* The kernel can change its page at any time: this is a copy. */
 	load = hv_pool_take(1);
 	if (!load)

@@ -113,27 +113,11 @@ static bool is_of_step(u32 code)
 	       code == SVM_EXIT_NMI || code == SVM_EXIT_SWINT;
 }
 
-/* The VMCB for the next VMRUN. */
-static u64 current_vmcb(const struct hv_cpu *cpu)
-{
-	return cpu->vmcb_pa + (cpu->border.view == VIEW_M ? HV_VMCB_OF_M : 0);
-}
-
-/*
- * Called by head.S after each exit. Returns the VMCB for the next VMRUN, or 0 if the CPU leaves
- * the guard.
- */
-u64 hv_exit(struct hv_cpu *cpu)
+/* All but the crossings. */
+static noinline u64 exit_of_k(struct hv_cpu *cpu, u32 code)
 {
 	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
-	u32 code = control->exit_code;
 
-	control->tlb_ctl = TLB_CONTROL_DO_NOTHING;
-	control->clean = SVM_CLEAN_ALL;
-	if (cpu->border.view == VIEW_M && code != SVM_EXIT_INIT && code != SVM_EXIT_SHUTDOWN) {
-		hv_cross_exit(cpu, code);
-		return current_vmcb(cpu);
-	}
 	if (code != (u32)SVM_EXIT_ERR)
 		cpu->leave.result = 0;
 	if (cpu->steps && code != EXIT_DB) {
@@ -157,8 +141,9 @@ u64 hv_exit(struct hv_cpu *cpu)
 		hv_io(cpu);
 		break;
 	case SVM_EXIT_NPF:
-		if (!(control->exit_info_1 & SVM_NPF_FETCH) || !hv_cross_fetch(cpu))
-			hv_memory_fault(cpu);
+		if (control->exit_info_1 & SVM_NPF_FETCH)
+			return hv_cross_fetch(cpu);
+		hv_memory_fault(cpu);
 		break;
 	case EXIT_DB:
 		hv_memory_stepped(cpu);
@@ -189,5 +174,25 @@ u64 hv_exit(struct hv_cpu *cpu)
 		/* Also SVM_EXIT_SHUTDOWN, a triple fault of the guest. */
 		hv_reset();
 	}
-	return current_vmcb(cpu);
+	return hv_next_vmcb(cpu);
+}
+
+/*
+ * Called by head.S after each exit. Returns the VMCB for the next VMRUN, or 0 if the CPU leaves
+ * the guard. The crossings come first.
+ */
+u64 hv_exit(struct hv_cpu *cpu)
+{
+	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
+	u32 code = control->exit_code;
+
+	control->tlb_ctl = TLB_CONTROL_DO_NOTHING;
+	control->clean = SVM_CLEAN_ALL;
+	if (cpu->border.view == VIEW_M && code != SVM_EXIT_INIT && code != SVM_EXIT_SHUTDOWN)
+		return hv_cross_exit(cpu, code);
+	if (code == SVM_EXIT_NPF && control->exit_info_1 & SVM_NPF_FETCH && !cpu->steps) {
+		cpu->leave.result = 0;
+		return hv_cross_fetch(cpu);
+	}
+	return exit_of_k(cpu, code);
 }

@@ -91,6 +91,7 @@
 
 #include "guard/hv/border/cpu.h"
 #include "x86/svm/instructions.h"
+#include "x86/svm/vmcb.h"
 
 /* Why a CPU left the guest. DUNE_GUARD_EXIT_* of the interface has the same numbers. */
 enum hv_count {
@@ -154,6 +155,24 @@ struct hv_table {
 };
 
 /**
+ * struct hv_walk - the last walk of the kernel's page table that read a stack (walk.c)
+ * @page:	the linear address; HV_NOWHERE: there was none, or a view has changed since
+ * @cr3:	the page table
+ * @places:	where it read an entry of each level; the last one repeated if there were fewer
+ * @entries:	what it read there
+ * @frame:	what it found
+ */
+struct hv_walk {
+	u64 page;
+	u64 cr3;
+	const u64 *places[4];
+	u64 entries[4];
+	u64 frame;
+};
+
+#define HV_NOWHERE	(~0ULL)
+
+/**
  * struct hv_cpu - a CPU's, at the end of its pages; its stack grows down from it
  * @regs:	the guest's, in the order of the instruction encoding (x86/registers.h); RAX and RSP
  *		are in the VMCB
@@ -167,6 +186,7 @@ struct hv_table {
  * @code_segment: the beginning of CS in the VMCB of M
  * @space:	the top level of M's page table; NULL: there was no memory, and M is not entered
  * @space_cr3:	CR3 of M in class D
+ * @walk:	of the kernel's page table, to read a stack
  * @copied:	entries of M's page table that are copies of the kernel's
  * @guarded:	the module that M has, while the CPU is there
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
@@ -197,6 +217,7 @@ struct hv_cpu {
 	u64 code_segment;
 	u64 *space;
 	u64 space_cr3;
+	struct hv_walk walk;
 	u64 *copied[HV_COPIED];
 	u32 copied_count;
 	struct hv_guarded *guarded;		/* views.h */
@@ -385,6 +406,12 @@ static inline struct vmcb *hv_vmcb_of_m(struct hv_cpu *cpu)
 	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE + HV_VMCB_OF_M);
 }
 
+/* The VMCB for the next VMRUN. */
+static inline u64 hv_next_vmcb(const struct hv_cpu *cpu)
+{
+	return cpu->vmcb_pa + (cpu->border.view == VIEW_M ? HV_VMCB_OF_M : 0);
+}
+
 static inline struct hv_cpu *hv_cpu_of(u32 number)
 {
 	return (struct hv_cpu *)(hv_config.cpu_areas + (number + 1) * HV_CPU_SIZE) - 1;
@@ -492,6 +519,31 @@ bool hv_walk(u64 cr3, u64 address, u64 *physical);
  * Returns false if the guest has nothing there, or something that is hidden from it.
  */
 bool hv_walk_read(u64 cr3, u64 address, u64 *value);
+/* The same by the page table of K, and remembers the walk. */
+bool hv_walk_first(struct hv_cpu *cpu, u64 address, u64 *value);
+
+static inline bool hv_walk_is_same(const struct hv_walk *walk, u32 level)
+{
+	return __atomic_load_n(walk->places[level], __ATOMIC_RELAXED) == walk->entries[level];
+}
+
+/*
+ * The same again: mostly the page is that of the last time, and then the entries are read where
+ * they were, and compared. What may be read was decided when the walk was remembered. That can
+ * change with a view only: the caller has compared hv_views_changed.
+ */
+static inline bool hv_walk_again(struct hv_cpu *cpu, u64 address, u64 *value)
+{
+	const struct hv_walk *walk = &cpu->walk;
+
+	/* Also a multiple of 8. */
+	if ((address & ~0xff8ULL) != walk->page || hv_vmcb_of_k(cpu)->save.cr3 != walk->cr3 ||
+	    !hv_walk_is_same(walk, 0) || !hv_walk_is_same(walk, 1) ||
+	    !hv_walk_is_same(walk, 2) || !hv_walk_is_same(walk, 3))
+		return hv_walk_first(cpu, address, value);
+	*value = *(u64 *)hv_guest_memory(walk->frame | (address & 0xff8));
+	return true;
+}
 
 /* fetch.c */
 u32 hv_prefixes(struct hv_cpu *cpu);

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include <uapi/asm-generic/errno.h>
 
+#include "guard/hv/border/cpu_step.h"
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
@@ -15,6 +16,7 @@ u32 hv_views_changed;
 u64 hv_present;
 struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
+u64 hv_in_use[1 + HV_REGISTRATIONS];
 
 
 /* How many golden frames are not init's: they are the first ones. */
@@ -129,6 +131,15 @@ void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 kind)
 {
 	hv_lock(&hv_views_lock);
 	step_kind(cpu, guarded, kind);
+	hv_unlock(&hv_views_lock);
+}
+
+void hv_register_end(struct hv_cpu *cpu, struct hv_guarded *guarded)
+{
+	hv_lock(&hv_views_lock);
+	if (guarded->known)
+		guarded->known->stopped = true;
+	step_kind(cpu, guarded, EVENT_STOP);
 	hv_unlock(&hv_views_lock);
 }
 
@@ -271,7 +282,11 @@ static bool add_secret(struct hv_guarded *guarded)
 	module->gate = secret->gate;
 	module->stacks = secret->private;
 	module->stack_size = secret->stack_pages * HV_PAGE;
-	guarded->pool = &hv_activations[HV_ACTIVATIONS + guarded->number * HV_STACKS];
+	guarded->first = HV_ACTIVATIONS + guarded->number * HV_STACKS;
+	guarded->pool = &hv_activations[guarded->first];
+	guarded->in_use = &hv_in_use[1 + guarded->number];
+	/* Those of the last registration were freed, and it may have had more. */
+	*guarded->in_use = 0;
 	guarded->pool_size = secret->stacks;
 	return !copy->data_count && !copy->privilege_count && !copy->ranges[HV_INIT_TEXT].pages &&
 	       !copy->ranges[HV_INIT_RODATA].pages && !module->init &&
@@ -463,6 +478,14 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	guarded->mapped = first;
 	guarded->releasing = hv_present;
 	return 0;
+}
+
+/* The actions of a flush are those of one tag. Each time, all are flushed. */
+static void border_act(struct border *border, u32 kind, u32 argument)
+{
+	struct hv_cpu *cpu = (void *)border->cpu - offsetof(struct hv_cpu, border);
+
+	hv_vmcb_of_k(cpu)->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 }
 
 /* Flushes both tags: at the next VMRUN, and no code of the guest's runs before it. */

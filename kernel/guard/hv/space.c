@@ -96,6 +96,7 @@ void hv_space_start(struct hv_cpu *cpu)
 	u32 i;
 
 	cpu->copied_count = 0;
+	cpu->walk.page = HV_NOWHERE;
 	cpu->space = NULL;
 	if (hv_config.window && !(hv_vmcb_of_k(cpu)->control.misc_ctl & HV_INVLPGB_ENABLE))
 		cpu->space = take();
@@ -196,6 +197,12 @@ bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
 			return entry & OWN;
 	}
 	return false;
+}
+
+bool hv_space_is_beside(u64 physical)
+{
+	/* The window is in the upper half of all addresses, where nothing else is. */
+	return hv_config.window && physical >> (63 - __builtin_clzll(hv_config.window));
 }
 
 /* Another CPU may have made an entry a guarded module's meanwhile (hv_space_map()). */

@@ -49,8 +49,6 @@
 #include "guard/hv/hv.h"
 #include "guard/hv/privilege/privilege.h"
 
-#define HV_NOWHERE	(~0ULL)
-
 /* The most bytes of a struct hv_registration. */
 #define HV_REGISTRATION_SIZE	0x10000
 
@@ -219,6 +217,7 @@ struct hv_tally_row {
  * @privileges:	what the module gets when it is loaded
  * @tally:	HV_TALLY_ROWS, since the module was last loaded; or NULL
  * @memory:	where the module is, while it is loaded; @pages are its golden frames
+ * @stopped:	it was stopped for good, and is not loaded any more
  */
 struct hv_known {
 	struct content content;
@@ -230,6 +229,7 @@ struct hv_known {
 	u32 privilege_count;
 	struct hv_tally_row *tally;
 	struct content_memory memory[CONTENT_REGIONS];
+	bool stopped;
 };
 
 /**
@@ -239,7 +239,7 @@ struct hv_known {
  * @size:	of its text; 0 if it is not used, or leaves
  * @init_size:	of its init text; 0 once that is given back, or the module leaves
  * @border:	its automaton
- * @module:	what border control knows about it
+ * @module:	what border control knows about it; @found: of its entries
  * @copy:	the guard's own copy of what was registered, or was made of a description
  * @known:	the description of which it was made, or NULL
  * @frames:	physical addresses of the golden frames: of text, and of copy->ranges
@@ -250,6 +250,8 @@ struct hv_known {
  * @privates:	physical addresses of the private frames
  * @exchanges:	the same of the exchange
  * @pool:	the activations that it can have, @pool_size of them
+ * @first:	the number of the first one in all pools
+ * @in_use:	of the pool: border_mark()
  * @view:	M's nested page table
  * @lowered_view: L's; 0 in class S
  * @space:	class S: the top level of M's page table
@@ -270,6 +272,7 @@ struct hv_guarded {
 	u64 init_size;
 	struct border_registration border;
 	struct border_module module;
+	u64 found[BORDER_FOUND];
 	struct hv_registration *copy;
 	struct hv_known *known;
 	const u64 *frames;
@@ -280,7 +283,9 @@ struct hv_guarded {
 	const u64 *privates;
 	const u64 *exchanges;
 	u32 pool_size;
+	u32 first;
 	struct border_activation *pool;
+	u64 *in_use;
 	u64 view;
 	u64 lowered_view;
 	u64 *space;
@@ -381,6 +386,8 @@ void hv_space_reveal(u64 root);
 /* A fault of M: copies what the kernel's tables have. Returns whether there was something. */
 bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address);
 void hv_space_clear_copies(struct hv_cpu *cpu);
+/* Whether a physical address that M could not reach is where its page tables may be. */
+bool hv_space_is_beside(u64 physical);
 /* Whether a page of a guarded module is at this address in M's address space. */
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address);
 
@@ -465,9 +472,14 @@ void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded);
 void hv_register_start(struct hv_cpu *cpu);
 void hv_register_stop(struct hv_cpu *cpu);
 s64 hv_register_call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c);
+/* The module has done what no driver does: it is not entered again, until the next launch. */
+void hv_register_end(struct hv_cpu *cpu, struct hv_guarded *guarded);
 /* An event of a registration that a crossing has caused. */
 void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 event);
 extern struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
+/* The first pool is that of class D, and others are those of registrations of class S. */
+extern u64 hv_in_use[1 + HV_REGISTRATIONS];
+static_assert(HV_ACTIVATIONS <= 64);
 
 /* The module that runs on this CPU; NULL in K. */
 static inline const struct hv_guarded *hv_current(const struct hv_cpu *cpu)
@@ -481,18 +493,21 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->cpu = &cpu->border;
 	border->activations = guarded->pool;
 	border->activation_count = guarded->pool_size;
+	border->used = guarded->in_use;
 	border->registration = &guarded->border;
 	border->module = &guarded->module;
+	border->class = guarded->module.class;
 	border->cpu_number = cpu->number;
 	border->registration_number = guarded->number;
-	border->actions.count = 0;
+	border->crossing = BORDER_REFUSED;
 }
 
 /* cross.c */
-/* A fetch in K or L that faults. Returns false if it has nothing to do with a guarded module. */
-bool hv_cross_fetch(struct hv_cpu *cpu);
+/* Both return the VMCB for the next VMRUN. */
+/* A nested page fault at a fetch in K or L. */
+u64 hv_cross_fetch(struct hv_cpu *cpu);
 /* The CPU is in M, and has exited. */
-void hv_cross_exit(struct hv_cpu *cpu, u32 code);
+u64 hv_cross_exit(struct hv_cpu *cpu, u32 code);
 
 #endif /* !__ASSEMBLER__ */
 

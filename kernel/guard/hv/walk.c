@@ -19,21 +19,35 @@ bool hv_walk_entry(u64 physical, u64 *value)
 	return true;
 }
 
-bool hv_walk(u64 cr3, u64 address, u64 *physical)
+/* @places and @entries: of struct hv_walk. */
+static inline bool walk(u64 cr3, u64 address, u64 *physical, const u64 **places, u64 *entries)
 {
-	u64 entry = cr3, offsets;
-	int shift = TOP_SHIFT;
+	u64 entry = cr3, offsets, place;
+	int shift = TOP_SHIFT, level;
 
-	for (;; shift -= 9) {
-		if (!hv_walk_entry((entry & HV_ADDRESS) + hv_index(address, shift) * 8, &entry) ||
-		    !(entry & HV_PTE_PRESENT))
+	for (level = 0;; level++, shift -= 9) {
+		place = (entry & HV_ADDRESS) + hv_index(address, shift) * 8;
+		if (!hv_walk_entry(place, &entry) || !(entry & HV_PTE_PRESENT))
 			return false;
+		if (places) {
+			places[level] = hv_guest_memory(place);
+			entries[level] = entry;
+		}
 		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & HV_PTE_LARGE))
 			break;
+	}
+	for (; places && level < 3; level++) {
+		places[level + 1] = places[level];
+		entries[level + 1] = entry;
 	}
 	offsets = BIT_ULL(shift) - 1;
 	*physical = (entry & HV_ADDRESS & ~offsets) | (address & offsets);
 	return true;
+}
+
+bool hv_walk(u64 cr3, u64 address, u64 *physical)
+{
+	return walk(cr3, address, physical, NULL, NULL);
 }
 
 bool hv_walk_read(u64 cr3, u64 address, u64 *value)
@@ -43,4 +57,19 @@ bool hv_walk_read(u64 cr3, u64 address, u64 *value)
 	/* The 8 bytes are in one page. */
 	return !(address & 7) && hv_walk(cr3, address, &physical) &&
 	       hv_walk_entry(physical, value);
+}
+
+bool hv_walk_first(struct hv_cpu *cpu, u64 address, u64 *value)
+{
+	u64 cr3 = hv_vmcb_of_k(cpu)->save.cr3, physical;
+	struct hv_walk *new = &cpu->walk;
+
+	new->page = HV_NOWHERE;
+	if (address & 7 || !walk(cr3, address, &physical, new->places, new->entries) ||
+	    !hv_walk_entry(physical, value))
+		return false;
+	new->page = address & ~0xfffULL;
+	new->cr3 = cr3;
+	new->frame = physical & ~0xfffULL;
+	return true;
 }

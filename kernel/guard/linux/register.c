@@ -120,6 +120,8 @@ static const char *reason(int err)
 		return "another module has one of its privileges";
 	case -ENOSPC:
 		return "too many devices and bridges are locked";
+	case -EACCES:
+		return "it has looked for the guard's page tables, and was stopped for good";
 	default:
 		return "its memory is not its own";
 	}

@@ -54,7 +54,8 @@ static void all_fetches(struct list *list, int cpu, int module)
 				continue;
 			/* As a function that M called, and that ends in a jump. */
 			fetches(list, cpu, module, ENTRY, rsp - 8, text_of(module) + CALLED, 1);
-			fetches(list, cpu, module, WRONG, rsp - 8, text_of(module) + CALLED, 1);
+			fetches(list, cpu, module, EXIT, rsp - 8, text_of(module) + CALLED, 1);
+			fetches(list, cpu, module, ENTRY, rsp - 8, text_of(module) + WRONG, 1);
 		}
 	}
 	for (int stack = 0; stack < config.stacks; stack++) {

@@ -160,6 +160,7 @@ static void move_world(struct cursor *c, struct world *w)
 	}
 	for (int i = 0; i < ACTIVATIONS; i++)
 		move_activation(c, &w->activations[i], &w->ghosts[i]);
+	MOVE(c, w->used);
 	for (int cpu = 0; cpu < CPUS; cpu++)
 		move_cpu(c, w, cpu);
 	for (int who = 0; who <= CPUS; who++)

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The machine: carries out the actions of the automata, and knows what really happens. */
+#include "automata.h"
 #include "world.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Registers, in the groups that the sets of the automata distinguish. */
 enum { RESULT = 1, CALLEE_SAVED = 2, OTHERS = 4, ALL = 7 };
+
+/* Nothing has this address. */
+#define UNKNOWN	0xfe
 
 static const u8 sets[] = {
 	[REGISTERS_ALL] = ALL,
@@ -23,11 +28,10 @@ struct handler {
 	struct border border;
 	struct pending pending;	/* what this CPU has begun, and now does */
 	const struct border_exit *exit;
-	u8 crossing;
 	u8 own;			/* groups of registers with the values that the module had */
 	u8 secret;		/* groups of registers with the module's values */
 	u8 fresh, keeps, gives_back, fails, clears_stack;	/* class S */
-	u8 is_published, is_in_line;
+	u8 is_published, is_in_line, is_named;
 	u8 is_reported;
 	u32 fixup;
 	struct handler *meanwhile;	/* what another CPU does while a registration is stepped */
@@ -68,7 +72,7 @@ u64 world_present(void)
 const struct border_module *world_module(int module)
 {
 	static struct border_module modules[MODULES];
-	static u64 entries[MODULES], bugs[MODULES];
+	static u64 entries[MODULES], bugs[MODULES], found[MODULES][BORDER_FOUND];
 	static struct border_fixup fixups[MODULES];
 	struct border_module *m = &modules[module];
 	u64 text = text_of(module);
@@ -80,7 +84,7 @@ const struct border_module *world_module(int module)
 		*m = (struct border_module){
 			.class = config.class, .text = text, .text_end = text + TEXT_LENGTH,
 			.init = text + INIT, .exit = text + EXIT,
-			.entries = &entries[module], .entry_count = 1,
+			.entries = &entries[module], .entry_count = 1, .found = found[module],
 			.bugs = &bugs[module], .bug_count = 1,
 			.fixups = &fixups[module], .fixup_count = 1,
 			.stub = text + STUB, .gate = GATE, .stacks = PRIVATE_STACKS,
@@ -127,11 +131,8 @@ static void set_views(struct world *w, int module, u8 text_in_k, u8 other_in_k, 
 
 static void views_changed(struct world *w)
 {
-	struct cpu_event event = { .kind = CPU_VIEWS_CHANGED };
-	struct border_actions none = { 0 };
-
 	for (int cpu = 0; cpu < CPUS; cpu++)
-		w->cpus[cpu] = cpu_step(w->cpus[cpu], &event, &none);
+		cpu_views_changed(&w->cpus[cpu]);
 	cache(w);
 }
 
@@ -155,7 +156,7 @@ static void enter_m(struct handler *h, u32 index)
 		violate(w, "choice", "M is entered after the module was stopped for good");
 	if (ghost->state == INSIDE)
 		violate(w, "double", "activation %u is resumed while it runs", index);
-	if (h->crossing == BORDER_IN_CALL) {
+	if (h->border.crossing == BORDER_IN_CALL) {
 		if (ghost->state != GONE)
 			violate(w, "double", "activation %u is out, and claimed again", index);
 		if (rip != m->text + ENTRY && rip != m->init && rip != m->exit)
@@ -178,18 +179,18 @@ static void enter_m(struct handler *h, u32 index)
 		if (config.class == CLASS_S && !h->keeps)
 			violate(w, "home", "the kernel's registers are not kept at an entry");
 	} else {
-		bool moved = h->crossing == BORDER_IN_RTI && config.class == CLASS_D &&
+		bool moved = h->border.crossing == BORDER_IN_RTI && config.class == CLASS_D &&
 			     ghost->state == STOPPED && ghost->back.rsp == rsp &&
 			     ((ghost->cause == CAUSE_BUG && rip == m->text + AFTER_BUG) ||
 			      (ghost->cause == CAUSE_FAULT && rip == m->text + FIXUP));
 		/* The kernel's function has jumped to an entry, which returns for it. */
-		bool jumped = h->crossing == BORDER_IN_RET && config.class == CLASS_D &&
+		bool jumped = h->border.crossing == BORDER_IN_RET && config.class == CLASS_D &&
 			      ghost->state == CALLING && rip == m->text + ENTRY &&
 			      h->exit->return_address == ghost->back.rip &&
 			      rsp + 8 == ghost->back.rsp;
-		u8 need = h->crossing == BORDER_IN_RTI ? ALL : CALLEE_SAVED;
+		u8 need = h->border.crossing == BORDER_IN_RTI ? ALL : CALLEE_SAVED;
 		bool was_call = ghost->state == CALLING;
-		bool is_ret = h->crossing == BORDER_IN_RET;
+		bool is_ret = h->border.crossing == BORDER_IN_RET;
 		bool has_fixup = h->fixup != NO_FIXUP;
 		bool is_at_fixup = rip == m->text + FIXUP;
 
@@ -233,7 +234,7 @@ static void enter_k(struct handler *h)
 	const struct border_module *m = world_module(h->module);
 	struct world *w = h->w;
 	u64 rip = h->border.go.rip;
-	u8 allowed = h->crossing == BORDER_OUT_RET ? RESULT : 0;
+	u8 allowed = h->border.crossing == BORDER_OUT_RET ? RESULT : 0;
 
 	if (!cpu_is_square(&w->cpus[h->cpu]))
 		violate(w, "debt", "K is entered, and a flush of its tag is owed");
@@ -250,12 +251,20 @@ static void enter_k(struct handler *h)
 /* After this, another CPU may resume the activation. */
 static void publish(struct handler *h, u32 index)
 {
+	static const struct border_place nowhere = { UNKNOWN, UNKNOWN };
 	struct ghost *ghost = &h->w->ghosts[index];
 	u8 state;
 
-	border_publish(&h->border, index);
+	automata_publish(&h->border, index);
 	h->is_published = 1;
 	state = word_state(h->w->activations[index].word);
+	/* Another CPU may have it already. */
+	if (state == ACTIVATION_FREE)
+		h->w->activations[index] = (struct border_activation){
+			.word = h->w->activations[index].word,
+			.home = nowhere, .exit = nowhere, .back = nowhere, .inside = nowhere,
+			.entry = ENTRY_CALL,
+		};
 	if (state == ACTIVATION_FREE || state == ACTIVATION_DEAD)
 		ghost->state = GONE;
 	if ((state == ACTIVATION_OUT_CALL && ghost->state != CALLING) ||
@@ -352,7 +361,7 @@ static void act(struct handler *h, u32 kind, u32 argument)
 		w->opened[h->module] = 0;
 		break;
 	case ACT_SWEEP:
-		border_sweep(&h->border);
+		automata_sweep(&h->border);
 		for (int i = 0; i < ACTIVATIONS; i++) {
 			if (w->ghosts[i].state != INSIDE && w->ghosts[i].module == h->module)
 				w->ghosts[i].state = GONE;
@@ -397,15 +406,48 @@ static void end_line(struct handler *h)
 	h->is_in_line = 0;
 }
 
+static void say_action(struct handler *h, u32 kind)
+{
+	say(h->log, "%s%s", h->is_in_line ? ", " : "      -> ", action_name(kind));
+	h->is_in_line = 1;
+}
+
+/* Of a crossing: at once. */
+void machine_act(struct border *border, u32 kind, u32 argument)
+{
+	struct handler *h = (struct handler *)((char *)border - offsetof(struct handler, border));
+
+	if (!h->is_named && border->crossing)
+		say(h->log, "      %s\n", crossing_name(border->crossing));
+	h->is_named = 1;
+	say_action(h, kind);
+	act(h, kind, argument);
+}
+
+/* What the automata do not read they do not know. */
+static struct border_exit forget_stack(const struct handler *h)
+{
+	struct border_exit exit = *h->exit;
+
+	exit.return_address = UNKNOWN;
+	return exit;
+}
+
+int machine_read_stack(struct border *border, struct border_exit *exit)
+{
+	struct handler *h = (struct handler *)((char *)border - offsetof(struct handler, border));
+
+	exit->return_address = h->exit->return_address;
+	return 1;
+}
+
 static void carry_out(struct handler *h, const struct border_actions *list)
 {
 	if (list->count > BORDER_ACTIONS)
 		violate(h->w, "actions", "%u actions are more than there is room for",
 			list->count);
 	for (u32 i = 0; i < list->count && i < BORDER_ACTIONS; i++) {
-		say(h->log, "%s%s", h->is_in_line ? ", " : "      -> ",
-		    action_name(list->list[i].kind));
-		h->is_in_line = 1;
+		say_action(h, list->list[i].kind);
 		act(h, list->list[i].kind, list->list[i].argument);
 	}
 	end_line(h);
@@ -450,8 +492,10 @@ static void handler_init(struct handler *h, struct world *w, int cpu, int module
 			.cpu = &w->cpus[cpu],
 			.activations = w->activations,
 			.activation_count = ACTIVATIONS,
+			.used = &w->used,
 			.registration = &w->registrations[module],
 			.module = world_module(module),
+			.class = config.class,
 			.cpu_number = cpu,
 			.registration_number = module,
 		},
@@ -462,7 +506,8 @@ static void handler_init(struct handler *h, struct world *w, int cpu, int module
 static void fetch(struct handler *h)
 {
 	struct pending *pending = &h->w->pending[h->cpu];
-	struct border_claim claim = border_match(&h->border, h->exit);
+	struct border_exit exit = forget_stack(h);
+	struct border_claim claim = automata_match(&h->border, &exit);
 
 	for (int i = 0; i < ACTIVATIONS; i++) {
 		const struct ghost *ghost = &h->w->ghosts[i];
@@ -473,23 +518,24 @@ static void fetch(struct handler *h)
 			violate(h->w, "refused", "activation %d cannot return to its place", i);
 	}
 	if (claim.crossing == BORDER_REFUSED) {
-		border_in(&h->border, h->exit, &claim);
 		say(h->log, "      refused\n");
-		carry_out(h, &h->border.actions);
+		automata_in(&h->border, &exit, &claim);
+		end_line(h);
 		return;
 	}
 	say(h->log, "      finds activation %u for a %s\n", claim.activation,
 	    crossing_name(claim.crossing));
 	*pending = (struct pending){
-		.kind = CLAIM, .module = h->module, .claim = claim, .exit = *h->exit,
+		.kind = CLAIM, .module = h->module, .claim = claim, .exit = exit,
 	};
 }
 
 static void commit_claim(struct handler *h)
 {
-	h->crossing = border_in(&h->border, h->exit, &h->pending.claim);
-	say(h->log, "      %s\n", crossing_name(h->crossing));
-	carry_out(h, &h->border.actions);
+	if (automata_in(&h->border, h->exit, &h->pending.claim) == BORDER_REFUSED &&
+	    !h->is_named)
+		say(h->log, "      another CPU was faster\n");
+	end_line(h);
 }
 
 static void acknowledge(struct handler *h)
@@ -529,11 +575,9 @@ static void flush(struct handler *h)
 		memcpy(h->w->iotlb, h->w->views[IN_DMA], FRAMES);
 		return;
 	}
-	if (!border_flush(&h->border, &pending->generation)) {
+	if (!automata_flush(&h->border, &pending->generation))
 		*pending = (struct pending){ 0 };
-		return;
-	}
-	carry_out(h, &h->border.actions);
+	end_line(h);
 }
 
 /* Class S has returned, or has died: the kernel's caller continues as after a call. */
@@ -543,9 +587,9 @@ static void check_home(struct handler *h, u64 entry)
 		violate(h->w, "home", "the kernel does not continue at the gate");
 	if (!h->gives_back)
 		violate(h->w, "home", "the kernel does not find its own registers again");
-	if (h->fails ? h->crossing == BORDER_OUT_RET : h->crossing != BORDER_OUT_RET)
+	if (h->fails ? h->border.crossing == BORDER_OUT_RET : h->border.crossing != BORDER_OUT_RET)
 		violate(h->w, "home", "the result of an activation that died is no error");
-	if (h->crossing == BORDER_REFUSED && !h->clears_stack)
+	if (h->border.crossing == BORDER_REFUSED && !h->clears_stack)
 		violate(h->w, "own", "the stack of an activation that died is not cleared");
 }
 
@@ -558,6 +602,7 @@ static void leave(struct handler *h, const struct event *event)
 	u64 entry = ghost->back.rsp;	/* class S */
 	u8 kind = activation->entry;
 	const struct border_registration *registration = h->border.registration;
+	struct border_exit exit = forget_stack(h);
 
 	ghost->state = event->ghost;
 	ghost->cause = event->exit.cause;
@@ -569,12 +614,11 @@ static void leave(struct handler *h, const struct event *event)
 		      (struct border_place){ h->border.module->stub, entry };
 	h->own = ALL;
 	h->secret = ALL;
-	h->crossing = border_out(&h->border, h->exit);
-	say(h->log, "      %s\n", crossing_name(h->crossing));
-	carry_out(h, &h->border.actions);
+	automata_out(&h->border, &exit);
+	end_line(h);
 	if (config.class == CLASS_S && event->crossing != BORDER_OUT_INT)
 		check_home(h, entry);
-	if (h->crossing != event->crossing)
+	if (h->border.crossing != event->crossing)
 		violate(w, event->crossing == BORDER_REFUSED ? "entry" : "refused",
 			"this was not recognized as a %s", crossing_name(event->crossing));
 	if (event->crossing == BORDER_OUT_RET && kind == ENTRY_INIT &&
@@ -618,8 +662,8 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 		w->is_evil[e->module] = 0;
 		break;
 	case WRITE_FAULT:
-		border_suspect(&h.border, SUSPECT_WRITE);
-		carry_out(&h, &h.border.actions);
+		automata_suspect(&h.border, SUSPECT_WRITE);
+		end_line(&h);
 		break;
 	case MOVE_BAR:
 		w->is_moved = 1;

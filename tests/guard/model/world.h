@@ -101,6 +101,7 @@ struct world {
 	/* The automata. */
 	struct border_registration registrations[MODULES];
 	struct border_activation activations[ACTIVATIONS];
+	u64 used;			/* of these */
 	struct border_cpu cpus[CPUS];
 	struct pending pending[CPUS + 1];	/* the last one is the IOMMU's */
 

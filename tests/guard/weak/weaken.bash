@@ -23,13 +23,19 @@ rm -rf "$objects"
 mkdir -p "$objects"
 OUT=$objects awk -v mutant="$name" -f ../model/mutate.awk weakenings "$here/../../../kernel/guard/hv/$file"
 
-# A check that is gone may leave something unused.
-object=${file%.c}.o
-changed=$objects/$(basename "$file")
+# A check that is gone may leave something unused. The headers of border/ are a part of cross.c,
+# whose command then finds the changed one first.
+compiled=$file first=
+if [[ $file == *.h ]]; then
+	compiled=cross.c first=" -iquote $objects/first"
+	mkdir -p "$objects/first/guard/hv/$(dirname "$file")"
+	mv "$objects/$(basename "$file")" "$objects/first/guard/hv/$file"
+fi
+object=${compiled%.c}.o
 compile=$(command_of "$hv/$object")
 compile=${compile//"$hv/$object"/"$objects/changed.o"}
-compile=${compile//"$hv/$file"/"$changed"}
-(cd "$headers" && eval "${compile/ -Wall / -w }")
+[[ -n $first ]] || compile=${compile//"$hv/$file"/"$objects/$(basename "$file")"}
+(cd "$headers" && eval "${compile/ -Wall /$first -w }")
 
 link=$(command_of "$hv/hv.elf")
 link=${link//"$hv/hv.elf"/"$objects/hv.elf"}

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a step of an automaton demands of the hypervisor. The actions of a list are carried out
- * in its order and before the guest executes another instruction on this CPU. Privileges are bits
- * of a mask, one for each name; raising and lowering are complete when the action is. A step that
- * is refused leaves its automaton as it was.
+ * What a step of an automaton demands of the hypervisor. Actions are carried out in the order of
+ * the step and before the guest executes another instruction on this CPU. Privileges are bits of a
+ * mask, one for each name; raising and lowering are complete when the action is. A step that is
+ * refused leaves its automaton as it was.
+ *
+ * A crossing's actions are carried out at once, by border_act(), which the includer of crossings.h
+ * has: with an action that is a constant, the compiler leaves nothing but the code of that action.
+ * The step of a registration returns a list.
  */
 #ifndef GUARD_BORDER_ACTIONS_H
 #define GUARD_BORDER_ACTIONS_H
@@ -11,7 +15,7 @@
 #include "guard/hv/border/types.h"
 
 enum border_action_kind {
-	/* On this CPU. */
+	/* Of a crossing, on this CPU. */
 	ACT_FLUSH_K,		/* flush the TLB tag of K */
 	ACT_FLUSH_M,		/* flush the TLB tag of M */
 	ACT_LOWER,		/* lower the privileges in the mask @argument */
@@ -31,10 +35,11 @@ enum border_action_kind {
 	ACT_DELIVER,		/* K takes the interrupt or exception that ended M */
 	ACT_FAULT,		/* the fetch is refused: #GP in K, or a copy without privileges */
 
-	/* For everyone. */
+	/* Of both. */
 	ACT_REPORT,		/* count the suspicion @argument; log it if that was chosen */
 	ACT_PANIC,		/* make the kernel panic */
-	ACT_CHANGE,		/* step the registration with the event @argument */
+	ACT_CLEAR_SECRETS,	/* clear private frames and saved registers */
+	ACT_CHANGE,		/* of a crossing: step the registration with the event @argument */
 	ACT_REFUSE,		/* the administrator's or the loader's call fails */
 
 	/* Of a registration, for all CPUs and for the IOMMU. */
@@ -45,7 +50,6 @@ enum border_action_kind {
 	ACT_OPEN,		/* M executes the text and has the privileges' pages */
 	ACT_CLOSE,		/* M has nothing of the module any more */
 	ACT_SWEEP,		/* free all activations of this registration */
-	ACT_CLEAR_SECRETS,	/* clear private frames and saved registers */
 	ACT_THAW,		/* K and devices have all frames again */
 	ACT_UNLOCK_CONFIG,
 };
@@ -55,8 +59,8 @@ struct border_action {
 	u32 argument;
 };
 
-/* The longest list has 13 actions; the exploration verifies that there is room. */
-#define BORDER_ACTIONS	14
+/* The longest list has 5 actions; the exploration verifies that there is room. */
+#define BORDER_ACTIONS	6
 
 struct border_actions {
 	u32 count;

@@ -5,10 +5,11 @@
  * CPU and return on another one. Activations nest: while one is out, the kernel may call the
  * module again on the same stack, and interrupts may do so on any stack.
  *
- * The state is one word, which changes by compare-and-swap alone. It has a counter that grows
- * with each change: a CPU that read the word, then the record, and then exchanges the word,
- * knows that the record was the one that belongs to the word. The record is written only by the
- * CPU that the state IN names.
+ * The state is one word. It changes by compare-and-swap, but while it is IN, the CPU that it names
+ * stores the next one: nobody else changes it then. The word has a counter that grows with each
+ * change: a CPU that read the word, then the record, and then exchanges the word, knows that the
+ * record was the one that belongs to the word. The record is written only by the CPU that the state
+ * IN names.
  */
 #ifndef GUARD_BORDER_ACTIVATION_H
 #define GUARD_BORDER_ACTIVATION_H
@@ -74,22 +75,83 @@ static inline u32 word_count(u64 word)
 	return word >> 32;
 }
 
+static __always_inline u64 word_make(u8 state, u8 cpu, u8 registration, u32 count)
+{
+	return state | (u32)cpu << 8 | (u32)registration << 16 | (u64)count << 32;
+}
+
 /* The first word of each activation of the pool. */
 #define ACTIVATION_FIRST	((u64)ACTIVATION_FREE)
 
-/* The word after @event on @cpu; 0, which is no word, if the automaton does not allow it. */
-u64 activation_step(u64 word, u8 event, u8 cpu, u8 registration);
+/*
+ * Entries that are not named are ACTIVATION_NEVER. A dead activation can be claimed like a free
+ * one.
+ */
+static const u8 activation_next[ACTIVATION_STATES][ACTIVATION_EVENTS] = {
+	[ACTIVATION_FREE] = {
+		[ACTIVATION_CLAIM] = ACTIVATION_IN,
+	},
+	[ACTIVATION_IN] = {
+		[ACTIVATION_CALL] = ACTIVATION_OUT_CALL,
+		[ACTIVATION_INTERRUPT] = ACTIVATION_OUT_INT,
+		[ACTIVATION_RETURN] = ACTIVATION_FREE,
+		[ACTIVATION_DIE] = ACTIVATION_DEAD,
+	},
+	[ACTIVATION_OUT_CALL] = {
+		[ACTIVATION_RESUME] = ACTIVATION_IN,
+		[ACTIVATION_DIE] = ACTIVATION_DEAD,
+		[ACTIVATION_SWEEP] = ACTIVATION_FREE,
+	},
+	[ACTIVATION_OUT_INT] = {
+		[ACTIVATION_RESUME] = ACTIVATION_IN,
+		[ACTIVATION_DIE] = ACTIVATION_DEAD,
+		[ACTIVATION_SWEEP] = ACTIVATION_FREE,
+	},
+	[ACTIVATION_DEAD] = {
+		[ACTIVATION_CLAIM] = ACTIVATION_IN,
+		[ACTIVATION_SWEEP] = ACTIVATION_FREE,
+	},
+};
 
-static inline u64 activation_read(const struct border_activation *activation)
+/* The word after @event on @cpu; 0, which is no word, if the automaton does not allow it. */
+static __always_inline u64 activation_step(u64 word, u8 event, u8 cpu, u8 registration)
+{
+	u8 state = word_state(word);
+	u8 next = activation_next[state][event];
+	u32 count = word_count(word) + 1;
+
+	if (next == ACTIVATION_NEVER)
+		return 0;
+	/* An activation in M belongs to its CPU, and one that is out to its registration. */
+	if (state == ACTIVATION_IN && word_cpu(word) != cpu)
+		return 0;
+	if (event != ACTIVATION_CLAIM && word_registration(word) != registration)
+		return 0;
+	if (next == ACTIVATION_IN)
+		return word_make(next, cpu, registration, count);
+	if (next == ACTIVATION_FREE)
+		return word_make(next, 0, 0, count);
+	return word_make(next, 0, registration, count);
+}
+
+static __always_inline u64 activation_read(const struct border_activation *activation)
 {
 	return __atomic_load_n(&activation->word, __ATOMIC_ACQUIRE);
 }
 
-/* The only way in which a word changes. Returns whether it was still @old. */
-static inline int activation_change(struct border_activation *activation, u64 old, u64 next)
+/* The only way in which a word that is not IN changes. Returns whether it was still @old. */
+static __always_inline int activation_change(struct border_activation *activation, u64 old,
+					     u64 next)
 {
 	return next && __atomic_compare_exchange_n(&activation->word, &old, next, 0,
 						   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* The same on the CPU that the state IN names: nobody else changes the word. */
+static __always_inline void activation_leave(struct border_activation *activation, u64 next)
+{
+	if (next)
+		__atomic_store_n(&activation->word, next, __ATOMIC_RELEASE);
 }
 
 #endif /* GUARD_BORDER_ACTIVATION_H */

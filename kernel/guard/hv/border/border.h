@@ -10,9 +10,12 @@
  *
  * A fetch outside of the text in M, an interrupt and an exception in M are border-outs
  * (border_out()). No other CPU can take an activation that is IN. It can take one that is out,
- * and so ACT_PUBLISH comes after the activation's registers were saved.
+ * and so ACT_PUBLISH comes after the activation's registers were saved. From then on nothing of
+ * the activation is read.
  *
- * The caller carries the actions out, and does so before this CPU acknowledges a flush.
+ * The actions are carried out before this CPU acknowledges a flush.
+ *
+ * The functions are in crossings.h. Its includer has border_act() and border_read_stack().
  */
 #ifndef GUARD_BORDER_BORDER_H
 #define GUARD_BORDER_BORDER_H
@@ -26,7 +29,7 @@
 /* What the hypervisor reads of the guest at an exit. */
 struct border_exit {
 	struct border_place at;
-	u64 return_address;	/* class D: where RSP points; after a call, its return address */
+	u64 return_address;	/* class D: where RSP points, once border_read_stack() was called */
 	u64 stack;		/* names the stack on which RSP is */
 	u8 is_proper;		/* ring 0, 64-bit code, this CPU's own GS base */
 	u8 is_fetch;		/* a fetch, or else an interrupt or exception with the cause */
@@ -37,16 +40,32 @@ struct border_exit {
 struct border {
 	struct border_cpu *cpu;				/* this CPU's */
 	struct border_activation *activations;		/* the pool, of all registrations */
-	u32 activation_count;
+	u32 activation_count;				/* at most 64 */
+	u64 *used;					/* border_mark() */
 	struct border_registration *registration;	/* of the text, or the activation */
 	const struct border_module *module;		/* of this registration */
+	u8 class;					/* that of the module */
 	u8 cpu_number;
 	u8 registration_number;
 	/* Results. */
-	struct border_place go;				/* where K continues after a border-out */
+	u8 crossing;					/* before the first action */
 	u8 publish;					/* the event of ACT_PUBLISH */
-	struct border_actions actions;
+	struct border_place go;				/* where K continues after a border-out */
 };
+
+/*
+ * A bit for each activation of the pool: those that are out or dead have it, so that a search looks
+ * at few. Who has claimed an activation sets its bit before M runs, and clears it when M has
+ * returned, before others can claim it. What is swept keeps its bit until then; if the pool gets
+ * another size, its owner clears the mask.
+ */
+static inline void border_mark(struct border *border, u32 activation, int is_used)
+{
+	if (is_used)
+		__atomic_or_fetch(border->used, 1ULL << activation, __ATOMIC_ACQ_REL);
+	else
+		__atomic_and_fetch(border->used, ~(1ULL << activation), __ATOMIC_ACQ_REL);
+}
 
 /* A border-in that is still to be taken. */
 struct border_claim {
@@ -54,32 +73,23 @@ struct border_claim {
 	u8 suspicion;	/* of BORDER_REFUSED */
 	u8 entry;	/* of BORDER_IN_CALL */
 	u8 activation;
-	u64 word;	/* of the activation, when it was looked at */
 	u32 fixup;	/* of BORDER_IN_RTI */
+	u64 word;	/* of the activation, when it was looked at */
 };
 
-struct border_claim border_match(const struct border *border, const struct border_exit *exit);
-
-/* Returns the crossing; BORDER_REFUSED without an action if another CPU was faster. */
-u8 border_in(struct border *border, const struct border_exit *exit,
-	     const struct border_claim *claim);
-
-/* Returns the crossing; BORDER_REFUSED if M was left in another way, which ended the activation. */
-u8 border_out(struct border *border, const struct border_exit *exit);
-
-/* Carries out ACT_PUBLISH for this activation, which this CPU has. */
-void border_publish(struct border *border, u32 activation);
-
-/*
- * The first half of an acknowledgment. Sets the generation for EVENT_ACK, which is sent when the
- * actions have been carried out. Returns 0 if this CPU is in M: it first has to leave it.
- */
-int border_flush(struct border *border, u32 *generation);
-
-/* Suspicious activity that is no crossing: a write to frozen frames. */
-void border_suspect(struct border *border, u8 suspicion);
-
 /* Frees all activations of the registration, none of which is IN (ACT_SWEEP). */
-void border_sweep(struct border *border);
+static inline void border_sweep(struct border *border)
+{
+	for (u32 i = 0; i < border->activation_count; i++) {
+		struct border_activation *activation = &border->activations[i];
+		u64 word = activation_read(activation);
+
+		if (word_registration(word) == border->registration_number)
+			activation_change(activation, word,
+					  activation_step(word, ACTIVATION_SWEEP,
+							  border->cpu_number,
+							  border->registration_number));
+	}
+}
 
 #endif /* GUARD_BORDER_BORDER_H */

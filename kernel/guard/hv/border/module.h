@@ -39,6 +39,7 @@ struct border_module {
 	u64 init, exit;			/* 0 if there is none */
 	const u64 *entries;
 	u32 entry_count;
+	u64 *found;		/* BORDER_FOUND entries that were found in the table, or 0 */
 	const u64 *bugs;
 	u32 bug_count;
 	const struct border_fixup *fixups;
@@ -50,21 +51,87 @@ struct border_module {
 	u64 stack_size;
 };
 
+/* A place of the text is looked for at its number of 16 bytes, modulo this. */
+#define BORDER_FOUND	32
+
 /* The length of UD2, which WARN and BUG execute. */
 #define UD2_LENGTH	2
 
 #define NO_FIXUP	0xffffffff
 
-int module_has(const struct border_module *module, u64 rip);
-u8 module_entry(const struct border_module *module, u64 rip);
+/* Returns the index of @wanted in a sorted table, or @count. */
+static inline u32 module_find(const u64 *table, u32 count, u64 wanted)
+{
+	u32 low = 0, high = count;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (table[middle] == wanted)
+			return middle;
+		if (table[middle] < wanted)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return count;
+}
+
+static __always_inline int module_has(const struct border_module *module, u64 rip)
+{
+	return (rip >= module->text && rip < module->text_end) ||
+	       (rip >= module->init_text && rip < module->init_text_end);
+}
+
+/* The table is constant, and so what was found in it stays true. */
+static __always_inline u8 module_entry(const struct border_module *module, u64 rip)
+{
+	u64 *found = &module->found[rip / 16 % BORDER_FOUND];
+
+	if (!rip)
+		return ENTRY_NONE;
+	if (__atomic_load_n(found, __ATOMIC_RELAXED) == rip)
+		return ENTRY_CALL;
+	if (rip == module->init)
+		return ENTRY_INIT;
+	if (rip == module->exit)
+		return ENTRY_EXIT;
+	if (module_find(module->entries, module->entry_count, rip) < module->entry_count) {
+		__atomic_store_n(found, rip, __ATOMIC_RELAXED);
+		return ENTRY_CALL;
+	}
+	return ENTRY_NONE;
+}
 
 /*
  * Returns whether an activation that was interrupted at @from may resume at @to. Sets @fixup to
  * the number of the fixup that leads there, or to NO_FIXUP.
  */
-int module_may_resume(const struct border_module *module, u8 cause, u64 from, u64 to, u32 *fixup);
+static inline int module_may_resume(const struct border_module *module, u8 cause, u64 from, u64 to,
+				    u32 *fixup)
+{
+	*fixup = NO_FIXUP;
+	if (to == from)
+		return 1;
+	if (cause == CAUSE_BUG)
+		return to == from + UD2_LENGTH &&
+		       module_find(module->bugs, module->bug_count, from) < module->bug_count;
+	if (cause != CAUSE_FAULT)
+		return 0;
+	/* A place may have several fixups, which the kernel's table allows: few enough to scan. */
+	for (u32 i = 0; i < module->fixup_count; i++) {
+		if (module->fixups[i].from == from && module->fixups[i].to == to) {
+			*fixup = i;
+			return 1;
+		}
+	}
+	return 0;
+}
 
 /* The highest address of the private stack of an activation. */
-u64 module_stack_top(const struct border_module *module, u32 activation);
+static inline u64 module_stack_top(const struct border_module *module, u32 activation)
+{
+	return module->stacks + (activation + 1) * module->stack_size;
+}
 
 #endif /* GUARD_BORDER_MODULE_H */

@@ -129,25 +129,3 @@ void registration_store(struct border_registration *registration, struct border_
 	__atomic_store_n(&registration->generation, next.generation, __ATOMIC_RELEASE);
 	__atomic_store_n(&registration->state, next.state, __ATOMIC_RELEASE);
 }
-
-int registration_runs(const struct border_registration *registration)
-{
-	u8 state = __atomic_load_n(&registration->state, __ATOMIC_ACQUIRE);
-
-	return state == REGISTRATION_ARMED || state == REGISTRATION_SEALED;
-}
-
-int registration_admits(const struct border_registration *registration, u8 entry)
-{
-	switch (__atomic_load_n(&registration->state, __ATOMIC_ACQUIRE)) {
-	case REGISTRATION_ARMED:
-		/* Once: registration_begin(). While init runs, the module may be called back. */
-		if (entry == ENTRY_INIT)
-			return 1;
-		return entry == ENTRY_CALL &&
-		       __atomic_load_n(&registration->begun, __ATOMIC_ACQUIRE);
-	case REGISTRATION_SEALED:
-		return entry == ENTRY_CALL || entry == ENTRY_EXIT;
-	}
-	return 0;
-}

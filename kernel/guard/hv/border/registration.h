@@ -88,10 +88,29 @@ void registration_store(struct border_registration *registration, struct border_
 			struct border_registration next);
 
 /* Returns whether activations of this registration may run in M. */
-int registration_runs(const struct border_registration *registration);
+static __always_inline int registration_runs(const struct border_registration *registration)
+{
+	u8 state = __atomic_load_n(&registration->state, __ATOMIC_ACQUIRE);
+
+	return state == REGISTRATION_ARMED || state == REGISTRATION_SEALED;
+}
 
 /* Returns whether the module may be entered at an entry point of this kind. */
-int registration_admits(const struct border_registration *registration, u8 entry);
+static __always_inline int registration_admits(const struct border_registration *registration,
+					       u8 entry)
+{
+	switch (__atomic_load_n(&registration->state, __ATOMIC_ACQUIRE)) {
+	case REGISTRATION_ARMED:
+		/* Once: registration_begin(). While init runs, the module may be called back. */
+		if (entry == ENTRY_INIT)
+			return 1;
+		return entry == ENTRY_CALL &&
+		       __atomic_load_n(&registration->begun, __ATOMIC_ACQUIRE);
+	case REGISTRATION_SEALED:
+		return entry == ENTRY_CALL || entry == ENTRY_EXIT;
+	}
+	return 0;
+}
 
 /* Returns whether this is the first entry into init. Of two CPUs, one gets the answer 1. */
 static inline int registration_begin(struct border_registration *registration)
