@@ -96,11 +96,6 @@ static unsigned long long is_live(void)
 	return lie(IS_LIVE, 0);
 }
 
-static unsigned long long no_init(void)
-{
-	return lie(NO_INIT, 0);
-}
-
 static unsigned long long exchanged(void)
 {
 	return lie(EXCHANGED, 0);
@@ -189,7 +184,6 @@ int main(int argc, char **argv)
 		  .stopped = EINVAL },
 		{ NAMED("init-ran", "an init that has run, they say"), BY_US(is_live),
 		  .stopped = EINVAL },
-		{ NAMED("no-init", "no init"), BY_US(no_init), .stopped = EINVAL },
 		{ NAMED("exchanged-page", "a page that is exchanged before the comparison"),
 		  BY_US(exchanged), .stopped = ENOEXEC },
 		{ NAMED("no-flush", "a CPU that has not flushed"), BY_US(no_flush),

@@ -503,10 +503,10 @@ bool hv_call(struct hv_cpu *cpu);
 
 /* walk.c */
 /*
- * Reads an entry of a page table of the guest's, or another 8 bytes. After the launch, the
- * resident part reads memory at an address that the kernel chose in no other way, except for the
- * page of a LOAD, which it has verified (register.c). Returns false if the guest has no memory there, or if what it has is
- * hidden from it.
+ * Reads an entry of a page table of the guest's, or another 8 bytes. After the launch, the resident
+ * part reads memory at an address that the kernel chose in no other way, except for the page of a
+ * LOAD, which it has verified (register.c). Returns false if the guest has no memory there, or if
+ * what it has is hidden from it.
  */
 bool hv_walk_entry(u64 physical, u64 *value);
 /*

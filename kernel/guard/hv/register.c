@@ -18,7 +18,6 @@ struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 u64 hv_in_use[1 + HV_REGISTRATIONS];
 
-
 /* How many golden frames are not init's: they are the first ones. */
 static u32 lasting(const struct hv_guarded *guarded)
 {
