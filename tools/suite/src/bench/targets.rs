@@ -312,22 +312,22 @@ pub const SUBJECTS: [Subject; 41] = [
     alone(
         "guard_entry",
         "call of a function inside, and its return: 2 crossings, beyond their exits",
-        &[amd(at_most(200.0)).accepting(BOTH_KERNELS, at_most(1500.0), CROSSINGS_MISS)],
+        &[amd(at_most(200.0)).accepting(BOTH_KERNELS, at_most(330.0), CROSSINGS_MISS)],
     ),
     alone(
         "guard_entry_call",
         "the same with a call of the kernel's: 4 crossings, beyond their exits",
-        &[amd(at_most(400.0)).accepting(BOTH_KERNELS, at_most(2800.0), CROSSINGS_MISS)],
+        &[amd(at_most(400.0)).accepting(BOTH_KERNELS, at_most(650.0), CROSSINGS_MISS)],
     ),
     alone(
         "guard_tick",
         "tick of the timer inside, beyond the kernel's own work: 2 crossings",
-        &[amd(at_most(400.0)).accepting(BOTH_KERNELS, at_most(1600.0), CROSSINGS_MISS)],
+        &[amd(at_most(400.0)).accepting(BOTH_KERNELS, at_most(800.0), CROSSINGS_MISS)],
     ),
 ];
 
-const CROSSINGS_MISS: &str = "Each crossing steps three automata, which are plain C
-  ([decision 0066](decisions/0066-exec-views-continue-without-the-privilege.md#cost)).";
+const CROSSINGS_MISS: &str = "A crossing looks up what it needs, steps three automata and
+  exchanges registers ([decision 0072](decisions/0072-a-crossing-is-straight-code.md)).";
 
 /// The figures of the guard, which has a section of its own on the page.
 pub fn is_guards(id: &str) -> bool {
