@@ -109,27 +109,30 @@ enum hv_count {
 
 /* What the log records. DUNE_GUARD_LOG_* of the interface has the same numbers. */
 enum hv_log_kind {
-	HV_LOG_MSR_READ,	/* refused; the value is the MSR */
-	HV_LOG_MSR_WRITE,	/* refused; the value is the MSR */
-	HV_LOG_SVM,		/* refused; the value is the exit code */
+	HV_LOG_MSR_READ,	/* a read was refused; the value is the MSR */
+	HV_LOG_MSR_WRITE,	/* a write was refused; the value is the MSR */
+	HV_LOG_SVM,		/* an instruction was refused; the value is the exit code */
 	/*
-	 * To the guard's memory, or a module's memory or device, dropped; the value is the address.
+	 * A write to the guard's memory, or to a module's memory or device, was dropped; the value
+	 * is the address.
 	 */
 	HV_LOG_WRITE,
 	/*
-	 * Refused: nothing is there, or a page table is in the guard's memory; the value is the
-	 * address.
+	 * An access was refused: neither memory nor a device is there, or a page table is in the
+	 * guard's memory; the value is the address.
 	 */
 	HV_LOG_NO_MEMORY,
 	HV_LOG_CALL,		/* a VMMCALL was refused; the value is the number of the call */
 	HV_LOG_INIT,		/* the CPU is parked */
-	HV_LOG_PORT,		/* refused, or SLP_EN was cleared; the value is the port */
+	/* An access was refused, or SLP_EN was cleared; the value is the port. */
+	HV_LOG_PORT,
 	HV_LOG_ENTER,		/* a guarded module was entered at no entry; the value is RIP */
 	HV_LOG_EXIT,		/* it was left, and not by a call or return; the value is RIP */
 	/* A write to configuration space was refused; the value is that of port CF8h. */
 	HV_LOG_PCI,
 	HV_LOG_CONTENT,		/* a loaded module is not the described one; an address in it */
-	HV_LOG_PATCH,		/* a patch that is not allowed, in the shadow alone; the address */
+	/* A patch is not allowed, and stays in the shadow; the value is the physical address. */
+	HV_LOG_PATCH,
 };
 
 /*

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ports that exit, in K and in M. Those by which the computer sleeps, is switched off or reset do
- * once the guard is sealed: sleep would leave memory as it is and take the guard away from each
- * CPU, so it is not carried out. Those of a module (privilege/ports.c) read as ones and ignore
- * writes outside of the module, byte by byte. Those of PCI's configuration space exit from the
- * first time on that a function is locked (privilege/pci.c).
+ * Ports that exit, in K and in M. The ports of sleep, power-off and reset exit once the guard is
+ * sealed. Sleep is not carried out: it would leave memory as it is, and take the guard away from
+ * each CPU. The ports of a module (privilege/ports.c) read as ones and ignore writes outside of the
+ * module, byte by byte. Those of PCI's configuration space exit from the first lock of a function
+ * on (privilege/pci.c).
  */
 #include <linux/types.h>
 #include <asm/trapnr.h>

@@ -18,7 +18,7 @@ struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 u64 hv_in_use[1 + HV_REGISTRATIONS];
 
-/* How many golden frames are not init's: they are the first ones. */
+/* The number of golden frames that are not init's; they come first. */
 static u32 lasting(const struct hv_guarded *guarded)
 {
 	return guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages;
@@ -26,7 +26,10 @@ static u32 lasting(const struct hv_guarded *guarded)
 
 /* ---- M's address space ---- */
 
-/* Golden frames from @first on, and with 0 also what else is the module's own. */
+/*
+ * Maps or unmaps the golden frames from @first on; with 0 also the module's data. Returns false
+ * without memory.
+ */
 static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded, u32 first,
 		   bool map)
 {
@@ -154,7 +157,7 @@ static bool is_sorted(const u64 *offsets, u32 count, u64 size)
 	return true;
 }
 
-/* A page of memory that is the kernel's in all views. */
+/* Whether a page is the kernel's in all views. A BAR is, too: see is_ram(). */
 static bool is_plain(u64 frame)
 {
 	return !(frame & ~HV_ADDRESS) && frame < hv_config.end && !hv_is_guards(frame) &&
@@ -220,7 +223,7 @@ static bool is_ram(u64 frame)
 	return false;
 }
 
-/* Each frame is the kernel's, and no address is another module's. */
+/* Whether each frame is the kernel's alone, and no address is another module's. */
 static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
@@ -449,7 +452,10 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
 	return 0;
 }
 
-/* All CPUs have flushed: init's frames are the kernel's, and next time their shadows free. */
+/*
+ * All CPUs have flushed: the first time, the kernel gets init's frames; the second time, the pool
+ * gets their shadows.
+ */
 static void release_step(struct hv_guarded *guarded)
 {
 	u32 first = lasting(guarded);
@@ -462,7 +468,7 @@ static void release_step(struct hv_guarded *guarded)
 	}
 }
 
-/* M has no init text and constants any more. */
+/* RELEASE: takes init's text and constants from M. */
 static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	u32 first = lasting(guarded);

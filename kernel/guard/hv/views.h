@@ -236,7 +236,7 @@ struct hv_known {
  * struct hv_guarded - a module, while it is registered
  * @used:	otherwise nothing here has a meaning
  * @number:	its index
- * @size:	of its text; 0 if it is not used, or leaves
+ * @size:	of its text; 0 while the entry is unused, or the module leaves
  * @init_size:	of its init text; 0 once that is given back, or the module leaves
  * @border:	its automaton
  * @module:	what border control knows about it; @found: of its entries

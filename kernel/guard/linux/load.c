@@ -27,8 +27,6 @@
 #define TOP_SHIFT	39	/* of the address, in a table of the top level */
 #define GB_SHIFT	30
 #define LARGE_SHIFT	21
-#define LARGE_SIZE	BIT(LARGE_SHIFT)
-#define ENTRIES		512
 
 #define MOST_BITS	48	/* of a physical address: four levels */
 #define LARGEST_ORDER	10
@@ -43,11 +41,6 @@
 
 /* Each MSR has two bits, for RDMSR and for WRMSR (hv/msr.c): all writes are intercepted. */
 #define MSRPM_WRITES	0xaa
-
-/* Entries of the image's page table. Tables have all rights. */
-#define HV_TABLE	(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5))
-#define HV_CODE		(BIT_ULL(0) | BIT_ULL(5))
-#define HV_DATA		(BIT_ULL(0) | BIT_ULL(1) | BIT_ULL(5) | BIT_ULL(6) | BIT_ULL(63))
 
 /* Hands out the block from its beginning. */
 struct builder {
@@ -92,15 +85,15 @@ static u64 *next_table(struct builder *builder, u64 *entry, u64 rights)
 
 static unsigned int index_of(u64 address, unsigned int shift)
 {
-	return address >> shift & (ENTRIES - 1);
+	return address >> shift & (HV_ENTRIES - 1);
 }
 
 static void map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
 {
-	u64 *table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_TABLE);
+	u64 *table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_PTE_TABLE);
 
-	table = next_table(builder, &table[index_of(address, GB_SHIFT)], HV_TABLE);
-	table = next_table(builder, &table[index_of(address, LARGE_SHIFT)], HV_TABLE);
+	table = next_table(builder, &table[index_of(address, GB_SHIFT)], HV_PTE_TABLE);
+	table = next_table(builder, &table[index_of(address, LARGE_SHIFT)], HV_PTE_TABLE);
 	table[index_of(address, PAGE_SHIFT)] = entry;
 }
 
@@ -116,11 +109,11 @@ static void map_image(struct builder *builder, u64 *root)
 	u64 offset;
 
 	memcpy(copy, (void *)cross, PAGE_SIZE);
-	map_image_page(builder, root, cross, physical(memory, copy) | HV_CODE);
+	map_image_page(builder, root, cross, physical(memory, copy) | HV_PTE_TEXT);
 	for (offset = 0; offset < builder->size; offset += PAGE_SIZE)
 		map_image_page(builder, root, (u64)memory->block + offset,
 			       (memory->physical + offset) |
-			       (offset < memory->header.code_size ? HV_CODE : HV_DATA));
+			       (offset < memory->header.code_size ? HV_PTE_TEXT : HV_PTE_DATA));
 }
 
 /* The end of what the nested page table must map: of all memory and all devices. */
@@ -184,8 +177,8 @@ static u64 *map_guest(struct builder *builder, u64 *root)
 			continue;
 		}
 		directory = next_table(builder, table, HV_NPT_WRITE);
-		for (i = 0; i < ENTRIES; i++)
-			directory[i] = (address + i * LARGE_SIZE) | HV_NPT_WRITE | HV_NPT_LARGE;
+		for (i = 0; i < HV_ENTRIES; i++)
+			directory[i] = (address + i * HV_LARGE_PAGE) | HV_NPT_WRITE | HV_NPT_LARGE;
 		if (address >> GB_SHIFT == memory->physical >> GB_SHIFT)
 			block_entries = directory + index_of(memory->physical, LARGE_SHIFT);
 	}
@@ -198,7 +191,7 @@ static u64 map_all_to(struct builder *builder, void *page, u64 rights)
 	u64 *table = take(builder, 1);
 	int i;
 
-	for (i = 0; i < ENTRIES; i++)
+	for (i = 0; i < HV_ENTRIES; i++)
 		table[i] = physical(builder->memory, page) | rights;
 	return physical(builder->memory, table) | HV_NPT_WRITE;
 }
@@ -214,17 +207,18 @@ static void map_memory(struct builder *builder, u64 *root)
 	int i;
 
 	for (address = 0; address < end && !builder->full; address += 1ULL << GB_SHIFT) {
-		table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_TABLE);
+		table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_PTE_TABLE);
 		table += index_of(address, GB_SHIFT);
 		if (boot_cpu_has(X86_FEATURE_GBPAGES) &&
 		    address >> GB_SHIFT != memory->physical >> GB_SHIFT) {
-			*table = address | HV_DATA | HV_NPT_LARGE;
+			*table = address | HV_PTE_DATA | HV_PTE_LARGE;
 			continue;
 		}
-		directory = next_table(builder, table, HV_TABLE);
-		for (i = 0; i < ENTRIES; i++)
-			if (address + i * LARGE_SIZE - memory->physical >= block_size(memory))
-				directory[i] = (address + i * LARGE_SIZE) | HV_DATA | HV_NPT_LARGE;
+		directory = next_table(builder, table, HV_PTE_TABLE);
+		for (i = 0; i < HV_ENTRIES; i++)
+			if (address + i * HV_LARGE_PAGE - memory->physical >= block_size(memory))
+				directory[i] = (address + i * HV_LARGE_PAGE) | HV_PTE_DATA |
+					       HV_PTE_LARGE;
 	}
 }
 
@@ -358,7 +352,7 @@ int guard_load(struct guard_memory *memory, struct dune_guard_answer *answer)
 				    "memory or devices have physical addresses of more than %d bits",
 				    MOST_BITS);
 	memcpy(&memory->header, guard_image, sizeof(memory->header));
-	for (order = get_order(LARGE_SIZE); order <= LARGEST_ORDER; order++) {
+	for (order = get_order(HV_LARGE_PAGE); order <= LARGEST_ORDER; order++) {
 		struct builder builder = { .memory = memory, .size = PAGE_SIZE << order };
 
 		if (allocate(memory, order))

@@ -113,8 +113,8 @@ int guard_secrets_add(const struct guard_secret *secret)
 }
 
 /*
- * Forgets the name also on an error: the module has given up its secrets, so they do not keep the
- * guard from being stopped, which gives back the memory.
+ * Forgets the name also on an error: the module has given up its secrets, so the guard can be
+ * stopped, which gives the memory back to the kernel.
  */
 int guard_secrets_remove(int number)
 {

@@ -4,8 +4,8 @@
  * all CPUs flush, and then it is armed; and back. Once the guard is sealed, the resident part
  * believes nothing of this: any code in ring 0 can make the same calls.
  *
- * A test's module contains this file, too. So it has its own VMMCALL: cpu.c's, for a CPU that may
- * have no guard, is not in that module.
+ * A test's module contains this file, too. So this file has a VMMCALL of its own; the one in cpu.c,
+ * which a CPU without a guard may execute, is not in that module.
  */
 #define pr_fmt(fmt) "dune-guard: " fmt
 

@@ -21,7 +21,7 @@
 /* The names. A mask of privileges has a bit for each. */
 enum hv_privilege_kind {
 	HV_PRIVILEGE_MEMORY,	/* private frames, which have a list of their own */
-	HV_PRIVILEGE_BRIDGE,	/* none: a bridge above a @function of the list; no range */
+	HV_PRIVILEGE_BRIDGE,	/* no privilege: a bridge above a @function of the list; no range */
 	HV_PRIVILEGE_MMIO,	/* a memory BAR of the PCI function @function */
 	HV_PRIVILEGE_PORTS,	/* I/O ports; with a @function, one of its I/O BARs */
 	HV_PRIVILEGE_MSR,	/* model-specific registers */
@@ -38,8 +38,8 @@ enum hv_privilege_kind {
  * @first:	the first physical address, port, or MSR; 0 without a range
  * @size:	how many of them; 0 without a range
  *
- * A list that has one BAR of a function has all of its BARs that have an address, and all bridges
- * above the function, up to bus 0.
+ * A list that has one BAR of a function must have all of its BARs that have an address, and all
+ * bridges above the function, up to bus 0.
  */
 struct hv_privilege {
 	u32 kind;
