@@ -96,8 +96,7 @@ static void carry_end(struct hv_guarded *guarded)
 /* Which golden frame is at a place of text. */
 static u32 frame_at(const struct hv_guarded *guarded, u32 region, u32 offset)
 {
-	u32 first = region == CONTENT_INIT_TEXT ?
-		    guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages : 0;
+	u32 first = region == CONTENT_INIT_TEXT ? hv_registration_lasting(guarded->copy) : 0;
 
 	return first + offset / HV_PAGE;
 }

@@ -18,12 +18,6 @@ struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 u64 hv_in_use[1 + HV_REGISTRATIONS];
 
-/* The number of golden frames that are not init's; they come first. */
-static u32 lasting(const struct hv_guarded *guarded)
-{
-	return guarded->copy->text_pages + guarded->copy->ranges[HV_RODATA].pages;
-}
-
 /* ---- M's address space ---- */
 
 /*
@@ -458,7 +452,7 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
  */
 static void release_step(struct hv_guarded *guarded)
 {
-	u32 first = lasting(guarded);
+	u32 first = hv_registration_lasting(guarded->copy);
 
 	if (guarded->golden > first) {
 		hv_frames_thaw_golden(guarded, first);
@@ -471,7 +465,7 @@ static void release_step(struct hv_guarded *guarded)
 /* RELEASE: takes init's text and constants from M. */
 static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
-	u32 first = lasting(guarded);
+	u32 first = hv_registration_lasting(guarded->copy);
 
 	/* Arming would open the frames of init again. */
 	if (!registration_runs(&guarded->border) || guarded->golden == first || guarded->releasing)

@@ -142,6 +142,12 @@ static inline u64 hv_registration_frames(const struct hv_registration *registrat
 	return frames;
 }
 
+/* The number of golden frames that are not init's; they come first. */
+static inline u32 hv_registration_lasting(const struct hv_registration *registration)
+{
+	return registration->text_pages + registration->ranges[HV_RODATA].pages;
+}
+
 static inline u64 hv_registration_size(const struct hv_registration *registration)
 {
 	return sizeof(*registration) +

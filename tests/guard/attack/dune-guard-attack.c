@@ -516,8 +516,8 @@ static long huge(u64 physical)
 }
 
 /*
- * Makes a page of the guard's memory a page table, whose first entry leads to a page of ours, and
- * reads there. The page has 0x7ab1e.
+ * Uses a page of the guard's memory as a page table. Writes an entry there that leads to a page of
+ * this module's, which contains 0x7ab1e, and reads by that entry.
  */
 static long table(u64 physical)
 {
@@ -585,7 +585,10 @@ static long execute(u64 physical)
 	return 0;
 }
 
-/* Makes a page of ours the host save area. found: whether a VMMCALL has written to it. */
+/*
+ * Tries to make a page of this module's the host save area. found: whether the processor has
+ * written to it at a VMMCALL.
+ */
 static long save_area(void)
 {
 	u64 *ours = (u64 *)get_zeroed_page(GFP_KERNEL), all = 0;

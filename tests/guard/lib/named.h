@@ -20,7 +20,8 @@ enum attacker {
  * struct attack - an attack, and what it gives as long as it is stopped
  * @name:	one word
  * @what:	a line about it
- * @by:		who makes it, by @word @with these numbers; a program by @function
+ * @by:		who makes the attack: a module, by the command @word with the numbers @with; or the
+ *		test program, by @function
  * @stopped:	the result
  */
 struct attack {

@@ -78,13 +78,12 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 }
 
 /* The same in all views, but for M of @guarded. Class S has no devices in its M, and no L. */
-static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum shown shown,
-		    enum shown of_step)
+static void set_all(const struct hv_guarded *guarded, u64 first, u64 size, enum shown shown)
 {
 	u32 i;
 
 	set(hv_config.nested_cr3, first, size, shown, 0);
-	set(hv_config.step_cr3, first, size, of_step, 0);
+	set(hv_config.step_cr3, first, size, SINK, 0);
 	for (i = 0; i < HV_REGISTRATIONS; i++) {
 		/* M of class S has no devices. */
 		if (!hv_guarded[i].view || hv_is_secret(&hv_guarded[i]))
@@ -143,11 +142,11 @@ static s64 init(struct hv_guarded *guarded)
 	for (i = 0; i < guarded->privilege_count; i++) {
 		if (bar[i].kind != HV_PRIVILEGE_MMIO)
 			continue;
-		set_all(guarded, bar[i].first, bar[i].size, ONES, SINK);
+		set_all(guarded, bar[i].first, bar[i].size, ONES);
 		set(guarded->view, bar[i].first, bar[i].size, REAL, HV_NPT_NO_EXECUTE);
 	}
 	if (!users++)
-		set_all(NULL, hv_config.ecam, hv_config.ecam_size, READ_ONLY, SINK);
+		set_all(NULL, hv_config.ecam, hv_config.ecam_size, READ_ONLY);
 	return 0;
 }
 
