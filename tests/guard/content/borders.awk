@@ -42,6 +42,23 @@ function points_to(text, add,	at)
 	}
 }
 
+# The relocations of an instruction, in the columns of its line from this one on.
+function relocations(i,	type, target)
+{
+	for (; i <= count; i++)
+		if (match(column[i], /R_X86_64_[A-Z0-9]+/)) {
+			type = substr(column[i], RSTART, RLENGTH)
+			target = i < count ? column[i + 1] : ""
+			if (!is_branch) {
+				points_to(target, type ~ /P[LC]/ ? 4 : 0)
+			} else {
+				split_target(target)
+				if (name in is_outside)
+					calls[name]++
+			}
+		}
+}
+
 # readelf -SW
 /^ *\[ *[0-9]+\] [._]/ {
 	line = $0
@@ -84,25 +101,22 @@ is_wanted && $3 ~ /^R_X86_64_/ {
 	next
 }
 
-# objdump -drw: an instruction, and its relocations in the same line
-/^ *[0-9a-f]+:\t/ {
+# objdump -drw: an instruction and its first relocation, which is in the same line
+/^ *[0-9a-f]+:\t\t/ {
 	is_wanted = 0
 	count = split($0, column, "\t")
 	instruction = column[3]
 	sub(/^((bnd|notrack|cs|ds) )+/, "", instruction)
 	is_branch = instruction ~ /^(call|j[a-z]+) +[^ *]/
-	for (i = 4; i <= count; i++)
-		if (match(column[i], /R_X86_64_[A-Z0-9]+/)) {
-			type = substr(column[i], RSTART, RLENGTH)
-			target = i < count ? column[i + 1] : ""
-			if (!is_branch) {
-				points_to(target, type ~ /P[LC]/ ? 4 : 0)
-			} else {
-				split_target(target)
-				if (name in is_outside)
-					calls[name]++
-			}
-		}
+	relocations(4)
+	next
+}
+
+# Its second one, if it has two, has a line of its own.
+/^\t[0-9a-f]+: R_X86_64_/ {
+	is_wanted = 0
+	count = split($0, column, "\t")
+	relocations(2)
 }
 
 END {

@@ -227,8 +227,8 @@ static void add_nops(unsigned char *code, int length)
 	}
 }
 
-/* Code at an address of the module's. */
-static unsigned char *code_at(const struct elf *elf, unsigned long long address)
+/* The region of code that has this address; @offset is then where it is in there. */
+static int text_at(const struct elf *elf, unsigned long long address, unsigned long long *offset)
 {
 	static const int texts[] = { CONTENT_TEXT, CONTENT_INIT_TEXT };
 	unsigned int i;
@@ -236,10 +236,19 @@ static unsigned char *code_at(const struct elf *elf, unsigned long long address)
 	for (i = 0; i < 2; i++) {
 		const struct content_memory *memory = &elf->module->memory[texts[i]];
 
-		if (address - memory->address < memory->size)
-			return elf->module->bytes[texts[i]] + (address - memory->address);
+		*offset = address - memory->address;
+		if (*offset < memory->size)
+			return texts[i];
 	}
 	fail("a table points at %#llx, where there is no code", address);
+}
+
+static unsigned char *code_at(const struct elf *elf, unsigned long long address)
+{
+	unsigned long long offset;
+	int text = text_at(elf, address, &offset);
+
+	return elf->module->bytes[text] + offset;
 }
 
 static void set_branch(unsigned char *field, unsigned long long address, unsigned long long target)
@@ -464,6 +473,20 @@ static void apply_alternative_14(struct elf *elf, unsigned char *entry, unsigned
 	apply_alternative(elf, entry, address, 14, patching);
 }
 
+/*
+ * Linux may lead a static call to any function of the kernel, also when the module itself has its
+ * key: the four bytes after its opcode are an external target.
+ */
+static void mark_static_call(struct elf *elf, unsigned char *entry, unsigned long long address,
+			     int patching)
+{
+	unsigned long long offset;
+	int text = text_at(elf, target(entry, address), &offset);
+
+	(void)patching;
+	memset(elf->module->external[text] + offset + 1, 1, 4);
+}
+
 /* In the order of module_finalize(), and what comes after it. */
 static void patch(struct elf *elf, int patching, int is_new)
 {
@@ -507,6 +530,7 @@ void load(struct module *module, const char *path, int patching)
 	for (i = 1; i < elf.header->e_shnum; i++)
 		if (elf.sections[i].sh_type == SHT_RELA && elf.region[elf.sections[i].sh_info] >= 0)
 			apply_relocations(&elf, &elf.sections[i]);
+	for_each(&elf, ".static_call_sites", 8, mark_static_call, patching);
 	if (patching != PATCH_NOTHING)
 		/* Modules of 6.12 have .call_sites, and its format of .altinstructions. */
 		patch(&elf, patching, find_section(&elf, ".call_sites"));
