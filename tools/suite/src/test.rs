@@ -16,10 +16,11 @@ pub mod tap;
 mod tools;
 
 use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Result;
-use dune_machine::{MachineType, Series};
+use dune_machine::Series;
 
 use crate::context::Context;
 use crate::Verdict;
@@ -59,29 +60,34 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
         return describe(jobs);
     }
     let mut tally = Tally::new();
-    for job in jobs.iter().filter(|job| job.machine_type().is_none()) {
-        job.run(context, &mut tally)?;
-    }
-    for (part, result) in run_machines(context, jobs, &tally) {
+    for (part, result) in run_side_by_side(context, jobs, &tally) {
         result?;
         tally.add(part);
     }
     Ok(tally.close())
 }
 
-/// Runs the boots of each machine type in turn, and those of different types at the same time.
-/// QEMU is busy with one thread most of the time, so two processors are enough for it and Bochs.
-/// They are too few for two machines of QEMU: each test then took three times as long.
-fn run_machines(context: &Context, jobs: &[Job], tally: &Tally) -> Vec<(Tally, Result<()>)> {
-    let run_one = |machine_type| {
+/// Runs two jobs at a time, since two processors are enough for that, but no two that have a
+/// thread for each CPU: with two such machines of QEMU each test took three times as long. One of
+/// them is busy with one thread most of the time. So one worker begins with these jobs, the other
+/// one with the others, and whoever has nothing more of its own helps with the others.
+fn run_side_by_side<'a>(
+    context: &Context,
+    jobs: &'a [Job],
+    tally: &Tally,
+) -> Vec<(Tally, Result<()>)> {
+    let (wide, narrow): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.has_threads());
+    let narrow = Mutex::new(narrow.into_iter());
+    let next = || narrow.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run_one = |first: Vec<&'a Job>| {
         let mut part = tally.of_part();
-        let mut of_type = jobs.iter().filter(|job| job.machine_type() == Some(machine_type));
-        let result = of_type.try_for_each(|job| job.run(context, &mut part));
+        let mut all = first.into_iter().chain(std::iter::from_fn(&next));
+        let result = all.try_for_each(|job| job.run(context, &mut part));
         (part, result)
     };
     thread::scope(|scope| {
-        let threads = MachineType::ALL.map(|one| scope.spawn(move || run_one(one)));
-        let joined = threads.map(|thread| thread.join());
+        let workers = [wide, Vec::new()].map(|first| scope.spawn(move || run_one(first)));
+        let joined = workers.map(|worker| worker.join());
         joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).into()
     })
 }

@@ -181,11 +181,12 @@ impl Job {
         }
     }
 
-    /// The type of the machine that it boots, if it boots one of its own.
-    pub fn machine_type(&self) -> Option<&'static MachineType> {
+    /// Whether it boots a machine that has a thread for each CPU. (Bochs has one for all of them;
+    /// the harness boots machines for some seconds each.)
+    pub fn has_threads(&self) -> bool {
         match self {
-            Job::Boot(boot) => Some(boot.mode.machine_type),
-            Job::Tools | Job::Harness | Job::Host { .. } => None,
+            Job::Boot(boot) => *boot.mode.machine_type == SVM && !boot.mode.single_thread,
+            Job::Tools | Job::Harness | Job::Host { .. } => false,
         }
     }
 
