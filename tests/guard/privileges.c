@@ -30,9 +30,9 @@
 typedef unsigned long long u64;
 
 /* inside/outside_devices.c: devices by their numbers, and what the module has. */
-enum { EDU, OTHER_EDU, NIC, SHARED, BRIDGE, OTHER_BRIDGE, HOST };
+enum { EDU, OTHER_EDU, NIC, SHARED, BRIDGE, OTHER_BRIDGE, HOST, SMBUS };
 enum { WITH_EDU = 1, WITH_NIC = 2, WITH_SHARED = 4, WITH_PORTS = 8, WITH_MSR = 16,
-	WITH_MONITOR = 32, WITH_ALL = 63 };
+	WITH_MONITOR = 32, WITH_ALL = 63, WITH_SMBUS = 64 };
 
 /* The device edu. */
 #define EDU_ID		0x010000edULL
@@ -172,6 +172,8 @@ static void bars_stay(void)
 	ok((nic & 0xfffff) < 0xd0000, "the interface is below these (%llx)", nic);
 	gives("config", OTHER_EDU, 0x410, run("bar", SHARED, 2, 0) + 0x1f00000, other,
 	      "over the end of the large one");
+	is_logged("config-reserved", OTHER_EDU, 0x10, 0xd0000000, other, DUNE_GUARD_LOG_PCI,
+		  "with reserved bits it is moved nowhere");
 	gives("config", OTHER_EDU, 0x410, 0xd0000000, 0xd0000000, "it is moved elsewhere");
 	gives("config", OTHER_EDU, 0x410, other, other, "and back");
 	gives("config", OTHER_BRIDGE, 0x420, (bar & 0xfff00000) | bar >> 16, window,
@@ -182,6 +184,16 @@ static void bars_stay(void)
 	gives("config", OTHER_BRIDGE, 0x418, bus << 16 | bus << 8, buses, "another bridge's bus");
 	gives("m-read", EDU, 0, 0, EDU_ID, "the module still has its device");
 	gives("m-factorial", 5, 0, 0, 120, "which computes");
+}
+
+/* A device that has ports alone: the window is closed for it, too. */
+static void ports_stay(void)
+{
+	u64 bar = run("config-read", SMBUS, 0x20, 0);
+
+	is_logged("config-window", SMBUS, 0x20, 0x5001, bar, DUNE_GUARD_LOG_WRITE,
+		  "a BAR of ports is moved through the window");
+	gives("config", SMBUS, 0x420, 0x5001, bar, "and by ports");
 }
 
 /*
@@ -452,6 +464,12 @@ int main(void)
 	load(0);
 	large_device();
 	unload();
+	if (run("window", 0, 0, 0)) {
+		set(WITH, WITH_SMBUS);
+		load(0);
+		ports_stay();
+		unload();
+	}
 	set(WITH, WITH_ALL);
 	wrong_lists();
 	load(0);

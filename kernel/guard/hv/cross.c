@@ -515,8 +515,8 @@ static noinline bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
 		return is_driver && !(control->exit_info_1 & 1) &&
 		       hv_space_copy_entry(cpu, control->exit_info_2);
 	case SVM_EXIT_MSR:
-		/* Those that may be written do not exit. */
-		if (control->exit_info_1)
+		/* Writes that are allowed do not exit; class S has no reason to read. */
+		if (!is_driver || control->exit_info_1)
 			return false;
 		hv_msr_read(cpu);
 		break;
@@ -538,8 +538,8 @@ static noinline bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
 }
 
 /*
- * M's page tables are where no memory and no device is (space.c). Who can direct M's accesses may
- * look for them: the first miss ends that.
+ * M's page tables are where no memory and no device is (space.c). A kernel that directs M's
+ * accesses may look for the tables: the first miss stops the module.
  */
 static void look_for_search(struct hv_cpu *cpu)
 {

@@ -259,6 +259,7 @@ static void find_ecam(struct hv_config *config)
 	const struct acpi_mcfg_allocation *entry;
 	struct acpi_table_header *mcfg;
 	const void *end;
+	u64 start, size;
 
 	if (ACPI_FAILURE(acpi_get_table(ACPI_SIG_MCFG, 0, &mcfg)))
 		return;
@@ -267,9 +268,17 @@ static void find_ecam(struct hv_config *config)
 	     entry++) {
 		if (entry->pci_segment)
 			continue;
-		config->ecam = entry->address + ((u64)entry->start_bus_number << 20);
-		config->ecam_size = (u64)(entry->end_bus_number - entry->start_bus_number + 1) <<
-				    20;
+		start = entry->address + ((u64)entry->start_bus_number << 20);
+		size = (u64)(entry->end_bus_number - entry->start_bus_number + 1) << 20;
+		/* All locked functions are beneath bus 0. */
+		if (!entry->start_bus_number) {
+			config->ecam = start;
+			config->ecam_size = size;
+		} else if (config->ecam_size && start == config->ecam + config->ecam_size) {
+			config->ecam_size += size;
+		} else {
+			pr_warn("a second window of PCI configuration space is not protected: devices there can be laid over guarded ones\n");
+		}
 	}
 	acpi_put_table(mcfg);
 }

@@ -22,11 +22,12 @@
 
 #define HEADER		16	/* words */
 #define HOST		6	/* the number of function 0, instead of a device */
+#define SMBUS		7	/* of the device whose only BAR has ports, which the machine q35 has */
 #define SECOND		4	/* the number of another registration */
 
 /* What the module has: bits of the parameter. */
 enum { WITH_EDU = 1, WITH_NIC = 2, WITH_SHARED = 4, WITH_PORTS = 8, WITH_MSR = 16,
-	WITH_MONITOR = 32 };
+	WITH_MONITOR = 32, WITH_SMBUS = 64 };
 
 /* What is wrong with the list: numbers of the parameter. */
 enum { NOTHING_WRONG, WRONG_KIND, WRONG_OVERFLOW, WRONG_EMPTY, WRONG_TWICE, WRONG_RAM, WRONG_HALF,
@@ -39,7 +40,7 @@ static uint wrong;
 module_param(wrong, uint, 0600);
 
 /* The device edu behind a bridge, the one on bus 0, a network interface, and shared memory. */
-static struct pci_dev *edu, *other_edu, *nic, *shared, *other_bridge;
+static struct pci_dev *edu, *other_edu, *nic, *shared, *other_bridge, *smbus;
 static void __iomem *edu_bar, *other_bar, *nic_bar, *shared_bar;
 static u32 *page;
 static atomic_t nmis;
@@ -130,6 +131,8 @@ u32 outside_privileges(struct hv_privilege *list)
 		one = add_device(one, nic);
 	if (with & WITH_SHARED)
 		one = add_device(one, shared);
+	if (with & WITH_SMBUS)
+		one = add_device(one, smbus);
 	/* The watchdog ib700: the one port disarms it, the other one arms it. */
 	if (with & WITH_PORTS) {
 		one = add(one, HV_PRIVILEGE_PORTS, HV_NO_FUNCTION, 0x441, 1);
@@ -280,7 +283,9 @@ static u64 config_fuzz(u32 function)
 
 static struct pci_dev *device_of(u64 number)
 {
-	struct pci_dev *devices[] = { edu, other_edu, nic, shared, edu->bus->self, other_bridge };
+	struct pci_dev *devices[] = {
+		edu, other_edu, nic, shared, edu->bus->self, other_bridge, NULL, smbus,
+	};
 
 	return devices[number % ARRAY_SIZE(devices)];
 }
@@ -595,6 +600,7 @@ bool outside_find_devices(void)
 			other_edu = pci_dev_get(device);
 	}
 	nic = pci_get_device(PCI_VENDOR_ID_INTEL, 0x100e, NULL);
+	smbus = pci_get_device(PCI_VENDOR_ID_INTEL, 0x2930, NULL);
 	shared = pci_get_device(PCI_VENDOR_ID_REDHAT_QUMRANET, 0x1110, NULL);
 	while ((device = pci_get_device(PCI_VENDOR_ID_REDHAT, 0x0001, device)))
 		if (!edu || device != edu->bus->self)

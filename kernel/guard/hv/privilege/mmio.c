@@ -4,7 +4,7 @@
  * of one M alone. In K, in L, and in every other M there is a page of ones instead, read-only, and
  * a write is dropped as one to the guard's memory is (memory.c). A crossing has nothing to do.
  *
- * While a BAR is guarded, the window of configuration space (ECAM) is read-only for all: what is
+ * While a function is locked, the window of configuration space (ECAM) is read-only for all: what is
  * written there vanishes, since the guard decodes no instruction. Linux uses ports for the first
  * 256 bytes of each function, and the window for the rest.
  */
@@ -18,7 +18,7 @@ enum shown { REAL, READ_ONLY, ONES, SINK };
 
 static struct { u64 ones[512], table[512]; } hidden __aligned(4096);
 
-/* The number of registrations with a BAR. */
+/* The number of registrations with a locked function. */
 static u32 users;
 
 static u64 entry_of(enum shown shown, u64 at)
@@ -114,7 +114,7 @@ static void give_back(u64 first, u64 size)
 	hv_views_changed++;
 }
 
-/* A BAR has whole pages, or less than one, and is outside of memory, and nobody else has it. */
+/* Whether a range can be a BAR: whole pages outside of memory, which no registration has. */
 static bool is_bar(const struct hv_privilege *bar)
 {
 	u64 at;
@@ -145,8 +145,6 @@ static s64 init(struct hv_guarded *guarded)
 		set_all(guarded, bar[i].first, bar[i].size, ONES);
 		set(guarded->view, bar[i].first, bar[i].size, REAL, HV_NPT_NO_EXECUTE);
 	}
-	if (!users++)
-		set_all(NULL, hv_config.ecam, hv_config.ecam_size, READ_ONLY);
 	return 0;
 }
 
@@ -158,6 +156,16 @@ static void deinit(struct hv_guarded *guarded)
 	for (i = 0; i < guarded->privilege_count; i++)
 		if (bar[i].kind == HV_PRIVILEGE_MMIO)
 			give_back(bar[i].first, bar[i].size);
+}
+
+void hv_mmio_hold_window(void)
+{
+	if (!users++)
+		set_all(NULL, hv_config.ecam, hv_config.ecam_size, READ_ONLY);
+}
+
+void hv_mmio_release_window(void)
+{
 	if (!--users)
 		give_back(hv_config.ecam, hv_config.ecam_size);
 }

@@ -291,8 +291,9 @@ void hv_pci_write(struct hv_cpu *cpu, u32 offset, u32 size, u32 data)
 	old = read(function, reg);
 	wanted = (old & ~mask) | (data << 8 * offset & mask);
 	value = wanted;
-	may = lock ? !(address & RESERVED) && may_write(lock, reg, mask, old, &value) :
-		     !claims(function, reg, value);
+	/* With reserved bits, another register is written than the one that is looked at here. */
+	may = !(address & RESERVED) &&
+	      (lock ? may_write(lock, reg, mask, old, &value) : !claims(function, reg, value));
 	/* Writing what is registered changes nothing, and is no attack. */
 	if (value != wanted || (!may && ((value ^ read(function, reg)) & mask)))
 		hv_log(cpu, HV_LOG_PCI, function << 8 | reg);
@@ -447,7 +448,15 @@ static s64 lock_all(struct hv_guarded *guarded)
 	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
 	if (err)
 		unlock(guarded);
+	else
+		hv_mmio_hold_window();
 	return err;
+}
+
+static void unlock_all(struct hv_guarded *guarded)
+{
+	unlock(guarded);
+	hv_mmio_release_window();
 }
 
 /*
@@ -473,7 +482,7 @@ bool hv_pci_stays(const struct hv_guarded *guarded)
 
 void hv_pci_start(void)
 {
-	const struct hv_privilege_functions functions = { .init = lock_all, .deinit = unlock };
+	const struct hv_privilege_functions functions = { .init = lock_all, .deinit = unlock_all };
 
 	hv_privilege_register(HV_PRIVILEGE_BRIDGE, &functions);
 }

@@ -73,17 +73,18 @@ static u64 need_of_range(u64 size)
 
 u64 hv_privileges_need(const struct hv_guarded *guarded, u64 views)
 {
-	u64 pages = 3 + 2, bars = 0, i;
+	u64 pages = 3 + 2, i;
+	bool locks = false;
 
 	if (!guarded->privilege_count)
 		return 0;
 	for (i = 0; i < guarded->privilege_count; i++) {
+		locks |= guarded->privileges[i].function != HV_NO_FUNCTION;
 		if (guarded->privileges[i].kind != HV_PRIVILEGE_MMIO)
 			continue;
-		bars++;
 		pages += views * need_of_range(guarded->privileges[i].size);
 	}
-	return bars ? pages + views * need_of_range(hv_config.ecam_size) : pages;
+	return locks ? pages + views * need_of_range(hv_config.ecam_size) : pages;
 }
 
 /* What all kinds have in common. */

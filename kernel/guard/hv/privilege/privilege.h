@@ -110,6 +110,13 @@ void hv_ports_seal(struct hv_cpu *cpu);
 /* monitor.c: a VMMCALL of M's. Returns false if it is refused. */
 bool hv_monitor_call(struct hv_cpu *cpu);
 
+/*
+ * mmio.c: while a function is locked, the window of configuration space is read-only for all; with
+ * hv_views_lock held
+ */
+void hv_mmio_hold_window(void);
+void hv_mmio_release_window(void);
+
 /* pci.c: the lock of configuration space; with hv_views_lock held */
 bool hv_pci_is_locked(void);
 /* Whether the locked functions of @guarded have the addresses that they had when it was added. */
