@@ -102,7 +102,8 @@ struct dune_guard_entry {
 #define DUNE_GUARD_ARMED	1	/* it is loaded, and guarded: it is the registered one */
 #define DUNE_GUARD_DIFFERS	2	/* it is loaded, and another one */
 #define DUNE_GUARD_FAILED	3	/* it is loaded, and not guarded; there is an error */
-#define DUNE_GUARD_ENDED	4	/* it is loaded, and its exit has returned: not guarded */
+/* It is loaded, and not guarded any more: its exit has returned, or the guard has stopped it. */
+#define DUNE_GUARD_ENDED	4
 
 /* dune_guard_registration.finding: what differs */
 #define DUNE_GUARD_CONTENT_NO_REGION	1	/* no memory for the section that begins there */

@@ -121,7 +121,7 @@ static inline void restore(struct hv_cpu *cpu, u32 set, u32 slot)
 	m->rflags = hv_saved[slot].rflags;
 }
 
-/* Class S: M has the kernel's arguments, and nothing else of it. */
+/* Class S: M gets the kernel's arguments, and no other register of the kernel's. */
 static void keep(struct hv_cpu *cpu, u32 slot)
 {
 	static const u64 nothing[16];

@@ -13,10 +13,11 @@
  * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
  * VMMCALLs; memory.c hides the guard's memory. Modules that are guarded begin in views.h. What all
  * have in common is in guest.c (injecting, skipping), fetch.c (the length of an instruction),
- * walk.c (its page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture
+ * walk.c (the guest's page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture
  * Programmer's Manual, vol. 2 unless another is named.
  *
- * The loader includes this header, too: it is the whole contract between the two.
+ * The loader includes this header, too: it is the contract between the two, for all but modules.
+ * That part is in views.h, for linux/views.c, secret.c and register.c.
  */
 #ifndef GUARD_HV_HV_H
 #define GUARD_HV_HV_H
@@ -52,9 +53,9 @@
 /* RBX: an entry; RBX returns the oldest one from there on, RCX, RDX and RSI what it has. */
 #define HV_CALL_LOG		4
 /*
- * A registration (views.h). RBX: its number. From REGISTER on its text is frozen; every CPU then
- * calls FLUSH; ARM; and to end it REVOKE, FLUSH on every CPU, THAW, and FLUSH on every CPU. The
- * caller is trusted: once sealed, REGISTER is refused.
+ * Registrations (views.h). RBX: the number of one. REGISTER freezes the module's text, every CPU
+ * calls FLUSH, and ARM lets it be entered. To end it: REVOKE, FLUSH on every CPU, THAW, FLUSH on
+ * every CPU. The caller of REGISTER is trusted, so it is refused once sealed.
  */
 #define HV_CALL_REGISTER	5	/* RCX: physical address of a struct hv_registration */
 #define HV_CALL_FLUSH		6	/* for all registrations; no arguments */
@@ -101,7 +102,7 @@ enum hv_count {
 	HV_COUNT_SVM,		/* an instruction of SVM's, or SKINIT */
 	HV_COUNT_INVD,
 	HV_COUNT_MEMORY,	/* a nested page fault */
-	HV_COUNT_STEP,		/* the end of an instruction that wrote to the guard's memory */
+	HV_COUNT_STEP,		/* the end of a single step (memory.c) */
 	HV_COUNT_INIT,
 	HV_COUNT_PORT,		/* of sleep or reset, once sealed; or a module's, or PCI's */
 	HV_COUNTS,
@@ -353,7 +354,7 @@ struct hv_header {
 /* Of misc_ctl in the VMCB: INVLPGB and TLBSYNC are the guest's (APM appendix B). */
 #define HV_INVLPGB_ENABLE	BIT_ULL(7)
 
-/* Of memory, in bytes, and of a page table. */
+/* The sizes of pages, in bytes, and the entries of a page table. */
 #define HV_PAGE		4096ULL
 #define HV_LARGE_PAGE	0x200000ULL
 #define HV_ENTRIES	512
@@ -420,7 +421,7 @@ static inline struct hv_cpu *hv_cpu_of(u32 number)
 	return (struct hv_cpu *)(hv_config.cpu_areas + (number + 1) * HV_CPU_SIZE) - 1;
 }
 
-/* Something in the block. */
+/* The physical address of something in the block. */
 static inline u64 hv_physical(const void *pointer)
 {
 	return (u64)pointer - hv_config.block + hv_config.memory;
@@ -506,10 +507,10 @@ bool hv_call(struct hv_cpu *cpu);
 
 /* walk.c */
 /*
- * Reads an entry of a page table of the guest's, or another 8 bytes. After the launch, the resident
- * part reads memory at an address that the kernel chose in no other way, except for the page of a
- * LOAD, which it has verified (register.c). Returns false if the guest has no memory there, or if
- * what it has is hidden from it.
+ * Reads an entry of a page table of the guest's, or another 8 bytes. Once the guard is sealed, the
+ * resident part reads memory at an address that the kernel chose in no other way, except for the
+ * page of a LOAD and the frames that this names, which register.c has verified. Returns false if
+ * the guest has no memory there, or if what it has is hidden from it.
  */
 bool hv_walk_entry(u64 physical, u64 *value);
 /*

@@ -34,8 +34,8 @@ long keys_request(const struct keys_file *file, unsigned int command, void __use
 void keys_close(const struct keys_file *file);
 
 /*
- * guarded.c: for process context, and no thread is inside. From the first one on a guard keeps the
- * inside from the kernel, and its memory is cleared; the second one is the opposite. -ENODEV: there
+ * guarded.c: for process context, while no thread is inside. keys_guarded_begin() has a guard clear
+ * the inside's memory and keep it from the kernel; keys_guarded_end() gives it back. -ENODEV: there
  * is no guard; -EPERM: it is sealed; or another negative errno.
  */
 long keys_guarded_begin(void);

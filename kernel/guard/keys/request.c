@@ -40,7 +40,7 @@ static void lock(void)
 	mutex_lock(&exchange_lock);
 }
 
-/* Takes nothing of one file's request to the next one's. */
+/* Clears the exchange: nothing of one file's request reaches the next one's. */
 static void unlock(u32 length)
 {
 	memzero_explicit(request, sizeof(*request));
@@ -179,8 +179,8 @@ static void stir(void)
 }
 
 /*
- * Makes the inside guarded. A key that there is would be lost, and the kernel could have read it:
- * that is refused.
+ * Makes the inside guarded. An existing key would be lost, and the kernel could have read it
+ * already: so this is refused while there is one.
  */
 static long become_guarded(void)
 {

@@ -135,7 +135,10 @@ static u64 highest_address(void)
 	return end;
 }
 
-/* Devices have other addresses, and what is there may change without a write. */
+/*
+ * Finds the parts of memory. A golden frame has to be in one of them: what a device has may change
+ * without a write.
+ */
 static void find_memory(struct hv_config *config)
 {
 	struct resource *resource;

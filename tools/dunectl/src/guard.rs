@@ -64,7 +64,7 @@ const REGISTRATIONS: [(&str, &str); 5] = [
     ("armed", "loaded, and guarded"),
     ("differs", "loaded, and not the registered module"),
     ("failed", "loaded, and not guarded: dmesg has the reason"),
-    ("ended", "loaded, and guarded no more: its exit has returned"),
+    ("ended", "loaded, and guarded no more: its exit has returned, or the guard has stopped it"),
 ];
 
 /// Of these, `DUNE_GUARD_DIFFERS` and `DUNE_GUARD_FAILED`.

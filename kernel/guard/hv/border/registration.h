@@ -55,15 +55,15 @@ struct border_registration {
 
 enum registration_event_kind {
 	EVENT_BIND,	/* administrator: @privileges, @choice */
-	EVENT_FREEZE,	/* loader: @who exist */
-	EVENT_ACK,	/* @who, also a CPU that goes off line: it caches nothing any more */
+	EVENT_FREEZE,	/* loader; @who: all that have to acknowledge */
+	EVENT_ACK,	/* @who has flushed, or goes off line and caches nothing any more */
 	EVENT_HASH,	/* loader */
 	EVENT_MATCH,	/* the guard's own verdict on the hash */
 	EVENT_MISMATCH,
 	EVENT_ARM,	/* loader */
 	EVENT_SEAL,	/* init has returned, or the loader; never before init was entered */
-	EVENT_REVOKE,	/* loader, or the module's exit has returned: @who exist */
-	EVENT_STOP,	/* suspicious activity: @who exist */
+	EVENT_REVOKE,	/* loader, or the module's exit has returned; @who as for EVENT_FREEZE */
+	EVENT_STOP,	/* suspicious activity; @who as for EVENT_FREEZE */
 	EVENT_THAW,	/* loader */
 };
 

@@ -15,8 +15,7 @@
 
 /*
  * The registers that a module may have: no instruction but RDMSR and WRMSR accesses them, they have
- * no other number, they affect neither physical memory nor SVM, and Linux runs without
- * them.
+ * no other number, they affect neither physical memory nor SVM, and Linux runs without them.
  */
 static const struct bindable { u32 first, last; } bindable[] = {
 	{ 0x1a0, 0x1a0 },		/* MISC_ENABLE, which emulators have */

@@ -60,8 +60,8 @@ static u64 processor_random(void)
 
 /*
  * Makes random bytes. Each draw first adds the caller's seed and the processor's numbers to the
- * pool: the bytes are unknown to all who do not know one of the three, the pool included. At its
- * end the pool moves on, so that it does not tell what was drawn.
+ * pool: to know the bytes one has to know all three, the pool, the seed and the processor's
+ * numbers. At its end the pool moves on, so that it does not tell what was drawn.
  */
 static void draw(u8 bytes[DRAWN])
 {
