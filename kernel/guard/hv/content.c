@@ -559,5 +559,13 @@ int content_allows(const struct content *content,
 {
 	struct check check = { .content = content, .memory = memory };
 
-	return has_any_content(&check, site, region, start);
+	u32 i;
+
+	for (i = 0; site->follows && i < site->contents; i++) {
+		const struct content_bytes *one = &content->contents[site->first_content + i];
+
+		if (!one->holes && has_content(&check, one, region, start))
+			return 1;
+	}
+	return 0;
 }

@@ -21,7 +21,7 @@ typedef int s32;
 typedef long long s64;
 
 #define CONTENT_MAGIC		0x31434744	/* "DGC1" */
-#define CONTENT_VERSION		2
+#define CONTENT_VERSION		3
 #define CONTENT_NAME		64
 #define CONTENT_PAGE		4096
 
@@ -109,11 +109,16 @@ struct content_relocation {
 	s32 addend;	/* to the symbol, or to the start of @region */
 };
 
-/* A place that Linux patches: it has one of @contents. */
+/*
+ * A place that Linux patches: it has one of @contents. If it @follows, the kernel may change it
+ * after the comparison, from one content without holes to another: each of these is one
+ * instruction, and has no byte that the kernel chooses.
+ */
 struct content_site {
 	u32 offset;	/* in its section; sorted */
 	u16 length;
-	u16 contents;
+	u8 contents;
+	u8 follows;
 	u32 first_content;
 };
 
@@ -218,8 +223,8 @@ struct content_finding content_check(const struct content *content,
 const struct content_site *content_site_at(const struct content *content, u32 region, u32 offset,
 					   u32 *start);
 /*
- * Whether the site that begins there has one of its contents now. For a module that has matched,
- * and with the memory that it had then.
+ * Whether the site that begins there follows, and has one of its contents without holes now. For a
+ * module that has matched, and with the memory that it had then.
  */
 int content_allows(const struct content *content,
 		   const struct content_memory memory[CONTENT_REGIONS],

@@ -505,28 +505,29 @@ u64 hv_cross_fetch(struct hv_cpu *cpu)
 
 /* ---- border-out ---- */
 
-/* Exits that are not the kernel's business: M continues. @is_driver: class D, and in its text. */
-static noinline bool is_done(struct hv_cpu *cpu, u32 code, bool is_driver)
+/*
+ * Exits of a module of class D, in its text, that are not the kernel's business: M continues. Class
+ * S touches no memory of the kernel's, and has no reason to do the rest.
+ */
+static noinline bool is_done(struct hv_cpu *cpu, u32 code)
 {
 	struct vmcb_control_area *control = &hv_vmcb_of_m(cpu)->control;
 
 	switch (code) {
 	case SVM_EXIT_EXCP_BASE + X86_TRAP_PF:
-		return is_driver && !(control->exit_info_1 & 1) &&
+		return !(control->exit_info_1 & 1) &&
 		       hv_space_copy_entry(cpu, control->exit_info_2);
 	case SVM_EXIT_MSR:
-		/* Writes that are allowed do not exit; class S has no reason to read. */
-		if (!is_driver || control->exit_info_1)
+		/* Writes that are allowed do not exit. */
+		if (control->exit_info_1)
 			return false;
 		hv_msr_read(cpu);
 		break;
 	case SVM_EXIT_IOIO:
-		if (!is_driver)
-			return false;
 		hv_io(cpu);
 		break;
 	case SVM_EXIT_VMMCALL:
-		return is_driver && hv_monitor_call(cpu);
+		return hv_monitor_call(cpu);
 	default:
 		return false;
 	}
@@ -557,8 +558,8 @@ static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 	struct event event = { .cause = CAUSE_INTERRUPT };
 	struct crossing crossing;
 
-	if (code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
-	    is_done(cpu, code, is_inside && class == CLASS_D))
+	if (class == CLASS_D && is_inside && code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
+	    is_done(cpu, code))
 		return cpu->vmcb_pa + HV_VMCB_OF_M;
 	if (code == SVM_EXIT_NPF)
 		look_for_search(cpu);

@@ -364,7 +364,8 @@ struct hv_header {
 #define HV_PTE_LARGE	BIT_ULL(7)
 #define HV_PTE_TEXT	(HV_PTE_PRESENT | BIT_ULL(5))			/* accessed */
 #define HV_PTE_TABLE	(HV_PTE_TEXT | BIT_ULL(1))			/* and R/W */
-#define HV_PTE_CONSTANT	(HV_PTE_TEXT | BIT_ULL(63))			/* and no execute */
+#define HV_PTE_NO_EXECUTE	BIT_ULL(63)
+#define HV_PTE_CONSTANT	(HV_PTE_TEXT | HV_PTE_NO_EXECUTE)
 #define HV_PTE_DATA	(HV_PTE_CONSTANT | BIT_ULL(1) | BIT_ULL(6))	/* and R/W, dirty */
 
 /* Entries of the nested page tables. The processor treats accesses as those of ring 3 there. */

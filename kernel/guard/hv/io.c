@@ -127,7 +127,7 @@ static void write_any(struct hv_cpu *cpu, u32 port, u32 size, u32 value)
 	/* The second byte is not the port of reset here. */
 	if (port == HV_PORT_PCI_ADDRESS && size == 4)
 		hv_out(port, size, value);
-	else if (port + size > HV_PORT_PCI_DATA && port < HV_PORT_PCI_END && hv_pci_is_locked() &&
+	else if (port + size > HV_PORT_PCI_DATA && port < HV_PORT_PCI_END && hv_pci_is_guarded() &&
 		 hv_in(HV_PORT_PCI_ADDRESS, 4) & PCI_ENABLE)
 		write_pci(cpu, port, size, value);
 	else

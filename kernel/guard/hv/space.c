@@ -2,7 +2,9 @@
 /*
  * M's address space: a page table for each CPU. Its top level is the guard's; the entries of the
  * kernel's half are the kernel's own, as they were at launch, when Linux had made all of them; they
- * lead to the kernel's tables, so that M has the kernel's data, now and later. The path to the text
+ * lead to the kernel's tables, so that M has the kernel's data, now and later. M executes nothing by
+ * them: else the kernel could map the text in another place, or its pages in another order, and M
+ * would run it there. The path to the text
  * of a guarded module is the guard's own, down to the last level. In its last two levels, the
  * module's own pages are constant, and all else is empty: what M touches of it is copied from the
  * kernel's tables for one stay in M, like the lower half. Linux's invalidations do not reach a
@@ -80,6 +82,12 @@ void hv_space_reveal(u64 root)
 					      HV_NPT_SHARED;
 }
 
+/* An entry of the kernel's, as M has it. */
+static u64 as_data(u64 entry)
+{
+	return entry & HV_PTE_PRESENT ? (entry & ~OWN) | HV_PTE_NO_EXECUTE : 0;
+}
+
 /*
  * VMCB and address space are those of the launch: Linux is trusted then. M exits for whatever the
  * kernel would handle, and for what would change its constants.
@@ -103,7 +111,7 @@ void hv_space_start(struct hv_cpu *cpu)
 	if (!cpu->space)
 		return;
 	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
-		cpu->space[i] = kernel[i] & ~OWN;
+		cpu->space[i] = as_data(kernel[i]);
 	hv_copy_page((u64 *)m, (const u64 *)hv_vmcb_of_k(cpu));
 	for (i = 0; i < sizeof(intercepts); i++)
 		m->control.intercepts[intercepts[i] / 32] |= BIT(intercepts[i] % 32);
@@ -152,7 +160,7 @@ static u64 kernel_entry(u64 entry, u32 index)
 	if (!(entry & HV_PTE_PRESENT) || entry & HV_PTE_LARGE ||
 	    !hv_walk_entry((entry & HV_ADDRESS) + index * 8, &found))
 		return 0;
-	return found & ~OWN;
+	return as_data(found);
 }
 
 static void copy_table(u64 *table, u64 entry)

@@ -4,7 +4,7 @@
  * of one M alone. In K, in L, and in every other M there is a page of ones instead, read-only, and
  * a write is dropped as one to the guard's memory is (memory.c). A crossing has nothing to do.
  *
- * While a function is locked, the window of configuration space (ECAM) is read-only for all: what is
+ * While configuration space is guarded (pci.c), its window (ECAM) is read-only for all: what is
  * written there vanishes, since the guard decodes no instruction. Linux uses ports for the first
  * 256 bytes of each function, and the window for the rest.
  */
@@ -17,9 +17,6 @@
 enum shown { REAL, READ_ONLY, ONES, SINK };
 
 static struct { u64 ones[512], table[512]; } hidden __aligned(4096);
-
-/* The number of registrations with a locked function. */
-static u32 users;
 
 static u64 entry_of(enum shown shown, u64 at)
 {
@@ -158,16 +155,14 @@ static void deinit(struct hv_guarded *guarded)
 			give_back(bar[i].first, bar[i].size);
 }
 
-void hv_mmio_hold_window(void)
+void hv_mmio_close_window(void)
 {
-	if (!users++)
-		set_all(NULL, hv_config.ecam, hv_config.ecam_size, READ_ONLY);
+	set_all(NULL, hv_config.ecam, hv_config.ecam_size, READ_ONLY);
 }
 
-void hv_mmio_release_window(void)
+void hv_mmio_open_window(void)
 {
-	if (!--users)
-		give_back(hv_config.ecam, hv_config.ecam_size);
+	give_back(hv_config.ecam, hv_config.ecam_size);
 }
 
 void hv_mmio_start(void)

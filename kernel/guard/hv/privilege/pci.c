@@ -19,8 +19,11 @@
 #include "guard/hv/views.h"
 
 #define ENABLE		BIT(31)
-/* Of CF8h: reserved, and with AMD more bits of the register's number. */
-#define RESERVED	0x7f000000u
+/*
+ * Of CF8h: reserved, and with AMD more bits of the register's number. QEMU adds the lowest two to
+ * the place of an access.
+ */
+#define RESERVED	0x7f000003u
 
 /* Registers, at multiples of 4 bytes (PCI 6.1, BRIDGE 3.2). */
 #define REG_ID		0x00
@@ -85,14 +88,12 @@ static void write(u32 function, u32 reg, u32 value)
 	hv_out(HV_PORT_PCI_DATA, 4, value);
 }
 
-bool hv_pci_is_locked(void)
-{
-	u32 i;
+/* The number of registrations for which configuration space is guarded. */
+static u32 users;
 
-	for (i = 0; i < HV_LOCKS; i++)
-		if (locks[i].owner)
-			return true;
-	return false;
+bool hv_pci_is_guarded(void)
+{
+	return users;
 }
 
 static const struct lock *find(u32 function)
@@ -199,11 +200,13 @@ static bool bridge_claims(u32 function, u32 reg, u32 value)
 			    (words[REG_IO / 4] & 0xf000) | 0xfff);
 }
 
-/* The same for all BARs, as they are. */
+/* The same for all BARs and windows, as they are. */
 static bool all_claim(u32 function, bool is_bridge)
 {
 	u32 reg, rom = is_bridge ? REG_BRIDGE_ROM : REG_ROM;
 
+	if (is_bridge && bridge_claims(function, REG_ID, read(function, REG_ID)))
+		return true;
 	for (reg = REG_BARS; reg < (is_bridge ? REG_BUSES : REG_BARS_END); reg += 4)
 		if (bar_claims(function, reg, read(function, reg)))
 			return true;
@@ -429,7 +432,10 @@ static void unlock(struct hv_guarded *guarded)
 			locks[i].owner = NULL;
 }
 
-/* Of all functions and bridges of the list. */
+/*
+ * Of all functions and bridges of the list. If it has none, but ports: a device that is moved over
+ * them takes them from an older one, which only decodes what nobody else does.
+ */
 static s64 lock_all(struct hv_guarded *guarded)
 {
 	const struct hv_privilege *one = guarded->privileges;
@@ -448,15 +454,16 @@ static s64 lock_all(struct hv_guarded *guarded)
 	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
 	if (err)
 		unlock(guarded);
-	else
-		hv_mmio_hold_window();
+	else if (!users++)
+		hv_mmio_close_window();
 	return err;
 }
 
 static void unlock_all(struct hv_guarded *guarded)
 {
 	unlock(guarded);
-	hv_mmio_release_window();
+	if (!--users)
+		hv_mmio_open_window();
 }
 
 /*

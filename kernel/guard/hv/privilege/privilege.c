@@ -71,20 +71,26 @@ static u64 need_of_range(u64 size)
 	return 5 + (size >> 30);
 }
 
+/* Whether the kernel must not write all of configuration space because of an entry. */
+static bool guards_pci(const struct hv_privilege *one)
+{
+	return one->function != HV_NO_FUNCTION || one->kind == HV_PRIVILEGE_PORTS;
+}
+
 u64 hv_privileges_need(const struct hv_guarded *guarded, u64 views)
 {
 	u64 pages = 3 + 2, i;
-	bool locks = false;
+	bool has_window = false;
 
 	if (!guarded->privilege_count)
 		return 0;
 	for (i = 0; i < guarded->privilege_count; i++) {
-		locks |= guarded->privileges[i].function != HV_NO_FUNCTION;
+		has_window |= guards_pci(&guarded->privileges[i]);
 		if (guarded->privileges[i].kind != HV_PRIVILEGE_MMIO)
 			continue;
 		pages += views * need_of_range(guarded->privileges[i].size);
 	}
-	return locks ? pages + views * need_of_range(hv_config.ecam_size) : pages;
+	return has_window ? pages + views * need_of_range(hv_config.ecam_size) : pages;
 }
 
 /* What all kinds have in common. */
@@ -128,7 +134,7 @@ s64 hv_privileges_init(struct hv_guarded *guarded)
 		if (err)
 			return err;
 		guarded->privilege_mask |= BIT(guarded->privileges[i].kind);
-		if (guarded->privileges[i].function != HV_NO_FUNCTION)
+		if (guards_pci(&guarded->privileges[i]))
 			guarded->privilege_mask |= BIT(HV_PRIVILEGE_BRIDGE);
 	}
 	/* The lock comes first, and goes last. */

@@ -110,15 +110,13 @@ void hv_ports_seal(struct hv_cpu *cpu);
 /* monitor.c: a VMMCALL of M's. Returns false if it is refused. */
 bool hv_monitor_call(struct hv_cpu *cpu);
 
-/*
- * mmio.c: while a function is locked, the window of configuration space is read-only for all; with
- * hv_views_lock held
- */
-void hv_mmio_hold_window(void);
-void hv_mmio_release_window(void);
+/* mmio.c: makes the window of configuration space read-only for all; with hv_views_lock held */
+void hv_mmio_close_window(void);
+void hv_mmio_open_window(void);
 
 /* pci.c: the lock of configuration space; with hv_views_lock held */
-bool hv_pci_is_locked(void);
+/* Whether there is a lock, or a registration with ports: both need hv_pci_write(). */
+bool hv_pci_is_guarded(void);
 /* Whether the locked functions of @guarded have the addresses that they had when it was added. */
 bool hv_pci_stays(const struct hv_guarded *guarded);
 /* The kernel writes to a part of port CFCh, which begins at @offset. */

@@ -9,6 +9,8 @@ use super::module::{Relocation, RelocationKind, Target};
 use super::sites::{Content, Hole};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"DGC1");
+/// CONTENT_VERSION
+const FORMAT: u32 = 3;
 const HEADER: usize = 192;
 const NAME: usize = 64;
 /// `struct content_relocation`.region, instead of a region.
@@ -16,6 +18,9 @@ const EXTERNAL: u8 = 0xff;
 const OUTSIDE: u8 = 0xfe;
 /// `struct content_fixup`.reg, if the kernel sets none.
 const NO_REGISTER: u32 = 16;
+
+/// The kinds of patch sites that the kernel may still change after the comparison.
+const FOLLOWING: [&str; 2] = ["jump-label", "mcount"];
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -90,7 +95,7 @@ pub fn encode(metadata: &Metadata) -> Result<Vec<u8>> {
     let size = HEADER + parts.iter().map(|part| part.bytes.len()).sum::<usize>() + bytes.len();
     let mut blob = Vec::with_capacity(size);
     blob.extend(MAGIC.to_le_bytes());
-    blob.extend(metadata.version.to_le_bytes());
+    blob.extend(FORMAT.to_le_bytes());
     blob.extend(word(size as u64)?);
     blob.extend(match metadata.class {
         Class::D => 0u32.to_le_bytes(),
@@ -159,16 +164,18 @@ impl<'a> Encoder<'a> {
             for content in &group.contents {
                 self.content(metadata, content)?;
             }
-            sites.extend(group.at.iter().map(|&at| (at, len, group.contents.len(), first)));
+            let follows = FOLLOWING.contains(&group.kind.as_str());
+            let count = group.contents.len();
+            sites.extend(group.at.iter().map(|&at| (at, len, count, follows, first)));
         }
         sites.sort();
-        for (at, len, count, first) in sites {
+        for (at, len, count, follows, first) in sites {
             let len = u16::try_from(len).map_err(|_| "a patch site is too long")?;
-            let count = u16::try_from(count).map_err(|_| "a patch site has too many contents")?;
+            let count = u8::try_from(count).map_err(|_| "a patch site has too many contents")?;
             self.sites.add(&[
                 &word(at)?,
                 &len.to_le_bytes(),
-                &count.to_le_bytes(),
+                &[count, u8::from(follows)],
                 &first.to_le_bytes(),
             ]);
         }
