@@ -21,8 +21,6 @@
 #define ENABLE		0x80000000u
 
 #define HEADER		16	/* words */
-#define HOST		6	/* the number of function 0, instead of a device */
-#define SMBUS		7	/* of the device whose only BAR has ports, which the machine q35 has */
 #define SECOND		4	/* the number of another registration */
 
 /* What the module has: bits of the parameter. */
@@ -283,6 +281,7 @@ static u64 config_fuzz(u32 function)
 
 static struct pci_dev *device_of(u64 number)
 {
+	/* Instead of the last but one, function 0 is meant; only the machine q35 has the last one. */
 	struct pci_dev *devices[] = {
 		edu, other_edu, nic, shared, edu->bus->self, other_bridge, NULL, smbus,
 	};
@@ -488,7 +487,8 @@ static bool kernel_command(const char *word, u64 a, u64 b, u64 c, u64 *result)
 
 static bool kernel_device_command(const char *word, u64 a, u64 b, u64 c, u64 *result)
 {
-	u32 function = a == HOST ? 0 : function_of(device_of(a));
+	struct pci_dev *device = device_of(a);
+	u32 function = device ? function_of(device) : 0;
 
 	if (!strcmp(word, "k-read"))
 		*result = readl(bar_of(a) + b);
