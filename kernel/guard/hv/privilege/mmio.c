@@ -111,6 +111,8 @@ static void give_back(u64 first, u64 size)
 			hv_nested_follow(hv_guarded[i].lowered_view, at);
 		}
 	}
+	for (at = first & ~(HV_LARGE_PAGE - 1); at < first + size; at += HV_LARGE_PAGE)
+		hv_nested_join(at);
 	hv_views_changed++;
 }
 
