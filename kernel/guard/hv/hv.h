@@ -437,14 +437,14 @@ static inline void *hv_pointer(u64 physical)
 	return (void *)(physical - hv_config.memory + hv_config.block);
 }
 
-/* Not a device: what the guest's page tables and stacks are in. */
+/* Not a device, nor page 0, which the image does not have: what page tables and stacks are in. */
 static inline bool hv_is_memory(u64 physical)
 {
-	return physical < hv_config.low_memory ||
+	return (physical >= HV_PAGE && physical < hv_config.low_memory) ||
 	       (physical >= 1ULL << 32 && physical < hv_config.high_memory);
 }
 
-/* All other memory, which the image has at its physical address. */
+/* All other memory but page 0, which the image has at its physical address. */
 static inline void *hv_guest_memory(u64 physical)
 {
 	return (void *)physical;

@@ -152,10 +152,10 @@ static bool is_sorted(const u64 *offsets, u32 count, u64 size)
 	return true;
 }
 
-/* Whether a page is the kernel's in all views. A BAR is, too: see is_ram(). */
+/* Whether a page is the kernel's in all views, and not page 0. A BAR is, too: see is_ram(). */
 static bool is_plain(u64 frame)
 {
-	return !(frame & ~HV_ADDRESS) && frame < hv_config.end && !hv_is_guards(frame) &&
+	return frame && !(frame & ~HV_ADDRESS) && frame < hv_config.end && !hv_is_guards(frame) &&
 	       hv_nested_look(frame) == (frame | HV_NPT_WRITE);
 }
 

@@ -121,8 +121,9 @@ static bool is_bar(const struct hv_privilege *bar)
 {
 	u64 at;
 
-	if (bar->first % HV_PAGE || bar->size & (bar->size - 1) || bar->first % bar->size ||
-	    bar->function == HV_NO_FUNCTION || bar->first + bar->size > hv_config.end)
+	if (!bar->first || bar->first % HV_PAGE || bar->size & (bar->size - 1) ||
+	    bar->first % bar->size || bar->function == HV_NO_FUNCTION ||
+	    bar->first + bar->size > hv_config.end)
 		return false;
 	if (bar->first < hv_config.ecam + hv_config.ecam_size &&
 	    hv_config.ecam < bar->first + bar->size)
