@@ -468,7 +468,7 @@ static inline void hv_clear_page(u64 *page)
 
 static inline u32 hv_index(u64 address, u32 shift)
 {
-	return address >> shift & 511;
+	return address >> shift & (HV_ENTRIES - 1);
 }
 
 /* pool.c: for hv_views_lock, or while no other CPU is in the guard */

@@ -15,6 +15,7 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
+#include <uapi/asm/processor-flags.h>
 
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
@@ -24,6 +25,9 @@
 #define OWN_TABLE	(HV_PTE_TABLE | OWN)
 
 #define KERNEL_HALF	256
+
+/* DR7 without a breakpoint (APM 13.1.1.4). */
+#define FIXED_BIT_OF_DR7	BIT_ULL(10)
 
 /*
  * As large as the largest block, and at a multiple of that. A table's offset in the block is XORed
@@ -82,7 +86,7 @@ void hv_space_init(void)
 		hv_reset();
 	directory[hv_index(first, 21)] = hv_physical(window_pages) | HV_NPT_WRITE;
 	directory[hv_index(first, 21) + 1] =
-		(hv_physical(window_pages) + 4096) | HV_NPT_WRITE;
+		(hv_physical(window_pages) + HV_PAGE) | HV_NPT_WRITE;
 	window_directory[hv_index(hv_config.window, 30)] = hv_physical(directory) | HV_NPT_WRITE;
 }
 
@@ -128,8 +132,8 @@ void hv_space_start(struct hv_cpu *cpu)
 	m->control.asid++;
 	cpu->space_cr3 = in_window(cpu->space);
 	m->save.cr3 = cpu->space_cr3;
-	m->save.cr4 &= ~BIT_ULL(17);	/* PCIDE */
-	m->save.dr7 = 0x400;
+	m->save.cr4 &= ~X86_CR4_PCIDE;
+	m->save.dr7 = FIXED_BIT_OF_DR7;
 	m->save.ds.selector = 0;
 	m->save.es.selector = 0;
 	cpu->code_segment = *(u64 *)&m->save.cs;

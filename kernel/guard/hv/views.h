@@ -422,7 +422,7 @@ static inline u64 *hv_secret_stack_end(const struct hv_guarded *guarded, u32 act
 {
 	u32 last = (activation + 1) * guarded->copy->secret.stack_pages - 1;
 
-	return (u64 *)hv_guest_memory(guarded->privates[last]) + 511;
+	return (u64 *)hv_guest_memory(guarded->privates[last]) + HV_ENTRIES - 1;
 }
 
 /* clear.c */
