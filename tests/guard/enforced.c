@@ -39,7 +39,7 @@ enum { CALL_REGISTER = 5, CALL_ARM = 7, CALL_DESCRIBE = 12, CALL_UNDESCRIBE, CAL
 enum {
 	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, PAGE_AT, DEVICE, TOO_HIGH, NO_INIT,
 	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
-	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT,
+	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT, ELSEWHERE, TOO_MUCH,
 };
 
 static int fd;
@@ -168,11 +168,10 @@ static void is_armed(void)
 	patches();
 }
 
-/* A verdict: the kernel tells a lie about the module, and gets this error. */
-static void lies(int which, unsigned long value, int err, const char *what)
+/* Loads the module, and the kernel tells a lie about it. Returns what it gets. */
+static int lie(int which, unsigned long value)
 {
 	char text[40];
-	long long got;
 
 	snprintf(text, sizeof(text), "%lu", value);
 	file_write(VALUE, text);
@@ -180,7 +179,14 @@ static void lies(int which, unsigned long value, int err, const char *what)
 	file_write(LIE, text);
 	is(load(), 0, "the module is loaded");
 	file_write(LIE, "0");
-	got = (int)outside("lied", 0, 0);
+	return outside("lied", 0, 0);
+}
+
+/* A verdict: the kernel tells a lie about the module, and gets this error. */
+static void lies(int which, unsigned long value, int err, const char *what)
+{
+	int got = lie(which, value);
+
 	ok(got == -err, "%s: %s (%s)", what, strerror(err), strerror(-got));
 	/* A lie takes nothing from the truth. */
 	is_shown("dune_guard_inside", "loaded, and guarded\n");
@@ -215,6 +221,30 @@ static void all_lies(void)
 	lies(NO_FLUSH, 0, EBUSY, "a CPU that has not flushed");
 	lies(LOADED_TWICE, 0, EBUSY, "a module that is guarded already");
 	lies(LOADED_TWICE, 1, EINVAL, "and as another one");
+}
+
+/*
+ * Loads at many places take none of the guard's memory for good, neither if they fail in the
+ * comparison nor if they fail for want of memory. Each place would take a page of each level of
+ * each page table. The module itself is loaded, and guarded, each time, too.
+ */
+static void many_places(void)
+{
+	unsigned long long blocks = outside("blocks", 0, 0), i;
+	unsigned int left = guard_status(fd).memory_left, round, failed;
+
+	ok(blocks >= 8, "%llu blocks of memory", blocks);
+	for (round = 0; round < 2; round++) {
+		for (i = 0, failed = 0; i < blocks; i++) {
+			failed += lie(ELSEWHERE, i) == -ENOEXEC;
+			failed += !module_unload("dune_guard_inside");
+		}
+		is(failed, 2 * blocks, "other bytes at each place");
+		is(lie(TOO_MUCH, 0), -ENOMEM, "more than the guard has memory for");
+		is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
+		is(guard_status(fd).memory_left, left,
+		   "the guard has as much memory left as before");
+	}
 }
 
 /* A thread sleeps in a call of the module while its guard goes away. */
@@ -324,6 +354,7 @@ int main(void)
 	lies(OTHER_PAGE, 0, ENOEXEC, "a page with other bytes");
 	lies(OTHER_NUMBER, 1, ENOEXEC, "another registered module");
 
+	many_places();
 	secrets_load();
 	is(guard_request(fd, DUNE_GUARD_SEAL), 0, "the seal");
 	says("register", "/tmp/inside.toml", 1, "the guard is sealed: its registrations stay");
@@ -339,6 +370,7 @@ int main(void)
 	is_armed();
 	unload();
 	all_lies();
+	many_places();
 	is_armed();
 	unload();
 	is(module_unload("dune_guard_outside"), 0, "the other one is unloaded, too");

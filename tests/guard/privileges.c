@@ -3,8 +3,8 @@
  * A guarded module (inside/) that alone has devices, ports, an MSR and the guard's services. Fails
  * if they do not work in the module, if the kernel around it reaches one of them, before the seal
  * or after it, by moving a BAR, by an access that overlaps a port, or by any other way that is
- * known; if a driver's calls of the kernel do not work any more; or if a list that is wrong is
- * accepted.
+ * known; if a driver's calls of the kernel do not work any more; if a list that is wrong is
+ * accepted; or if the guard has less memory left afterwards.
  */
 #define _GNU_SOURCE
 #include "cpu.h"
@@ -52,6 +52,8 @@ enum { WITH_EDU = 1, WITH_NIC = 2, WITH_SHARED = 4, WITH_PORTS = 8, WITH_MSR = 1
 #define CALL_COUNTER	0x41
 
 static int guard;
+/* Of the guard's memory, without the module. */
+static unsigned int memory_left;
 
 static u64 run(const char *word, u64 a, u64 b, u64 c)
 {
@@ -333,9 +335,15 @@ static void load(int wanted)
 	is((int)run("armed", 0, 0, 0), wanted, "and %s", wanted ? "not armed" : "armed");
 }
 
-static void unload(void)
+static void leave(void)
 {
 	is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
+	is(guard_status(guard).memory_left, memory_left, "the guard has its memory again");
+}
+
+static void unload(void)
+{
+	leave();
 	is((int)run("armed", 0, 0, 0), -ENOENT, "and not armed");
 }
 
@@ -386,7 +394,7 @@ static void wrong_lists(void)
 		diag("a list with %s", lists[i].what);
 		set(WRONG, i + 1);
 		load(lists[i].err);
-		is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
+		leave();
 		is_kernels("nothing has changed");
 	}
 	set(WRONG, 0);
@@ -449,6 +457,7 @@ int main(void)
 	}
 	/* No device's registers may get into its memory. */
 	secrets_load();
+	memory_left = guard_status(guard).memory_left;
 	without();
 	set(WITH, 0);
 	load(0);

@@ -40,7 +40,7 @@
  * @version:	DUNE_GUARD_VERSION
  * @state:	DUNE_GUARD_OFF, DUNE_GUARD_LAUNCHED or DUNE_GUARD_SEALED
  * @cpus:	CPUs that run under the guard
- * @reserved:	0
+ * @memory_left:	bytes of @memory that modules have not taken
  * @address:	physical address of the guard's memory, 0 while it is off
  * @memory:	bytes that belong to the guard, from there on
  * @exits:	by reason, the sum of all CPUs, each since it was last launched
@@ -49,7 +49,7 @@ struct dune_guard_status {
 	__u32 version;
 	__u32 state;
 	__u32 cpus;
-	__u32 reserved;
+	__u32 memory_left;
 	__u64 address;
 	__u64 memory;
 	__u64 exits[DUNE_GUARD_EXITS];

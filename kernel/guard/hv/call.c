@@ -103,6 +103,7 @@ bool hv_call(struct hv_cpu *cpu)
 	case HV_CALL_LOAD:
 	case HV_CALL_RELEASE:
 	case HV_CALL_TALLY:
+	case HV_CALL_LEFT:
 		result = hv_register_call(cpu, number, reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX));
 		break;
 	case HV_CALL_RANDOM:

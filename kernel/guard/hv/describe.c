@@ -32,7 +32,7 @@ static u32 pages_of(u64 bytes)
 
 static bool is_readable(u64 page)
 {
-	return !(page % HV_PAGE) && page < hv_config.end && !hv_is_guards(page);
+	return !(page % HV_PAGE) && hv_is_memory(page) && !hv_is_guards(page);
 }
 
 static void drop(struct hv_known *known)

@@ -122,6 +122,17 @@ void hv_frames_thaw(struct hv_guarded *guarded)
 		frame = guarded->privates[i];
 		set_others(guarded, frame, frame | HV_NPT_WRITE, frame | HV_NPT_WRITE);
 	}
+	hv_frames_join(guarded);
+}
+
+void hv_frames_join(const struct hv_guarded *guarded)
+{
+	u32 i;
+
+	for (i = 0; i < hv_registration_frames(guarded->copy); i++)
+		hv_nested_join(guarded->frames[i]);
+	for (i = 0; i < guarded->copy->private_count; i++)
+		hv_nested_join(guarded->privates[i]);
 }
 
 void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)

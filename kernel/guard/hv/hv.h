@@ -55,7 +55,8 @@
 /*
  * Registrations (views.h). RBX: the number of one. REGISTER freezes the module's text, every CPU
  * calls FLUSH, and ARM lets it be entered. To end it: REVOKE, FLUSH on every CPU, THAW, FLUSH on
- * every CPU. The caller of REGISTER is trusted, so it is refused once sealed.
+ * every CPU. If REGISTER fails, the guard has its memory back after a FLUSH on every CPU, too. The
+ * caller of REGISTER is trusted, so it is refused once sealed.
  */
 #define HV_CALL_REGISTER	5	/* RCX: physical address of a struct hv_registration */
 #define HV_CALL_FLUSH		6	/* for all registrations; no arguments */
@@ -80,6 +81,7 @@
  * (struct hv_tally_row) that RBX returns; -ENODATA: it has no tally, -ENOENT: it has no such row.
  */
 #define HV_CALL_TALLY		16
+#define HV_CALL_LEFT		17	/* RBX returns how many pages are left for modules */
 /* From M with the privilege "monitor" alone (privilege/monitor.c); -EPERM in K. */
 #define HV_CALL_RANDOM		0x40	/* RBX, RCX, RDX and RSI return random bits */
 #define HV_CALL_COUNTER		0x41	/* RBX returns a number, larger than all before */
@@ -192,6 +194,7 @@ struct hv_walk {
  * @space_cr3:	CR3 of M in class D
  * @walk:	of the kernel's page table, to read a stack
  * @copied:	entries of M's page table that are copies of the kernel's
+ * @unmapped:	M's page table has lost a page of a module since it was last pruned
  * @guarded:	the module that M has, while the CPU is there
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
  * @crossings:	how often each occurred; other CPUs read them
@@ -202,7 +205,8 @@ struct hv_walk {
  *		shadow
  * @counts:	exits by reason; other CPUs read them
  *
- * Used by that CPU alone, except for @counts and @crossings. The loader makes it, and clears it.
+ * Used by that CPU alone, except for @counts and @crossings, and with hv_views_lock for M's page
+ * table and @unmapped. The loader makes it, and clears it.
  */
 struct hv_cpu {
 	u64 regs[16];
@@ -224,6 +228,7 @@ struct hv_cpu {
 	struct hv_walk walk;
 	u64 *copied[HV_COPIED];
 	u32 copied_count;
+	bool unmapped;
 	struct hv_guarded *guarded;		/* views.h */
 	const struct hv_guarded *lowered;
 	u64 crossings[HV_CROSSINGS];
@@ -369,7 +374,8 @@ struct hv_header {
 #define HV_PTE_DATA	(HV_PTE_CONSTANT | BIT_ULL(1) | BIT_ULL(6))	/* and R/W, dirty */
 
 /* Entries of the nested page tables. The processor treats accesses as those of ring 3 there. */
-#define HV_NPT_READ	(BIT_ULL(0) | BIT_ULL(2) | BIT_ULL(5))		/* P, U/S, accessed */
+#define HV_NPT_PRESENT	BIT_ULL(0)
+#define HV_NPT_READ	(HV_NPT_PRESENT | BIT_ULL(2) | BIT_ULL(5))	/* and U/S, accessed */
 #define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
 #define HV_NPT_LARGE	BIT_ULL(7)
 #define HV_NPT_NO_EXECUTE	BIT_ULL(63)
@@ -433,14 +439,14 @@ static inline void *hv_pointer(u64 physical)
 	return (void *)(physical - hv_config.memory + hv_config.block);
 }
 
-/* Not a device: what the guest's page tables and stacks are in. */
+/* Not a device, nor page 0, which the image does not have: what page tables and stacks are in. */
 static inline bool hv_is_memory(u64 physical)
 {
-	return physical < hv_config.low_memory ||
+	return (physical >= HV_PAGE && physical < hv_config.low_memory) ||
 	       (physical >= 1ULL << 32 && physical < hv_config.high_memory);
 }
 
-/* All other memory, which the image has at its physical address. */
+/* All other memory but page 0, which the image has at its physical address. */
 static inline void *hv_guest_memory(u64 physical)
 {
 	return (void *)physical;
@@ -464,14 +470,20 @@ static inline void hv_clear_page(u64 *page)
 
 static inline u32 hv_index(u64 address, u32 shift)
 {
-	return address >> shift & 511;
+	return address >> shift & (HV_ENTRIES - 1);
 }
 
 /* pool.c: for hv_views_lock, or while no other CPU is in the guard */
 /* Returns zeroed pages, or NULL. */
 void *hv_pool_take(u32 pages);
 void hv_pool_give(void *first, u32 pages);
+/* The same for a page that these CPUs may still walk as a table, when each has flushed. */
+void hv_pool_give_after(void *page, u64 cpus);
+/* A CPU has flushed: at its next VMRUN it knows no table any more that was given before. */
+void hv_pool_flushed(u64 cpu);
 u32 hv_pool_left(void);
+/* Whether a page is of the pool, or else the loader's or the image's. */
+bool hv_pool_has(const void *page);
 
 /* guest.c */
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error);

@@ -7,6 +7,21 @@
  * the copies.
  *
  * A table is complete before an entry leads to it, so that other CPUs may walk it meanwhile.
+ *
+ * A view of a module has its tables until the registration ends. K and the single step, which have
+ * no end, join what they have divided when all of it is again as it was (hv_nested_join()). The
+ * pool then gets their tables, and may make shadows of them, whose contents the kernel chooses. So
+ * nobody may still walk them:
+ *
+ * - No entry of any view leads to them. K's own entry is large again. The step and the views of
+ *   modules may share a table with K, and follow at once. Views of class S share nothing with K,
+ *   and the step's tables are nobody else's.
+ * - A processor may still have cached such an entry, for either of its tags: the pool gets a table
+ *   when each CPU has flushed all tags (hv_pool_give_after()). Until then the table is as it was,
+ *   and leads to what the large page has. A CPU that is launched later begins with a flush, and one
+ *   that leaves the guard uses no nested page table.
+ * - A CPU in the guard may read the tables of K without the lock (hv_nested_look()). It has not
+ *   left the guard meanwhile, and so it has not flushed.
  */
 #include <linux/types.h>
 
@@ -19,20 +34,28 @@ static u64 *table_of(u64 entry)
 
 static bool is_table(u64 entry, u32 shift)
 {
-	return entry & 1 && shift > 12 && !(entry & HV_NPT_LARGE);
+	return entry & HV_NPT_PRESENT && shift > 12 && !(entry & HV_NPT_LARGE);
 }
 
-/* What an entry of the copy is: @old is of a large page, or leads to a table of K's. */
+/* Whether an entry leads to a table that is this view's alone. */
+static bool is_own(u64 entry, u32 shift)
+{
+	return is_table(entry, shift) && !(entry & HV_NPT_SHARED);
+}
+
+/* What an entry of the copy is: @old is of a large page, or leads to a table of K's, or is none. */
 static u64 inherit(u64 old, u32 shift, u32 i)
 {
 	u64 entry;
 
+	if (!(old & HV_NPT_PRESENT))
+		return 0;
 	if (old & HV_NPT_LARGE) {
 		entry = old + ((u64)i << (shift - 9));
 		return shift == 21 ? entry & ~HV_NPT_LARGE : entry;
 	}
 	entry = table_of(old)[i];
-	if (!(entry & 1))
+	if (!(entry & HV_NPT_PRESENT))
 		return 0;
 	entry |= old & HV_NPT_NO_EXECUTE;
 	return is_table(entry, shift - 9) ? entry | HV_NPT_SHARED : entry;
@@ -47,12 +70,12 @@ static u64 *own_table(u64 *entry, u32 shift)
 	u64 *table, old = *entry;
 	u32 i;
 
-	if (is_table(old, shift) && !(old & HV_NPT_SHARED))
+	if (is_own(old, shift))
 		return table_of(old);
 	table = hv_pool_take(1);
 	if (!table)
 		return NULL;
-	for (i = 0; i < HV_ENTRIES && old & 1; i++)
+	for (i = 0; i < HV_ENTRIES; i++)
 		table[i] = inherit(old, shift, i);
 	__atomic_store_n(entry, hv_physical(table) | HV_NPT_WRITE, __ATOMIC_RELEASE);
 	return table;
@@ -72,19 +95,106 @@ u64 *hv_nested_entry(u64 root, u64 address, u32 shift)
 	return entry;
 }
 
-void hv_nested_follow(u64 root, u64 address)
+/* What a view has for the 2^@shift bytes around an address if it has no table of its own there. */
+static u64 shared_entry(u64 address, u32 shift)
+{
+	u64 entry = table_of(hv_config.nested_cr3)[hv_index(address, 39)];
+	u32 at;
+
+	if (is_table(entry, 39))
+		entry |= HV_NPT_SHARED;
+	for (at = 39; at > shift; at -= 9)
+		entry = inherit(entry, at, hv_index(address, at - 9));
+	return entry;
+}
+
+static void follow(u64 root, u64 address, u64 rights)
 {
 	u64 *entry = &table_of(root)[hv_index(address, 39)];
-	u64 *k = &table_of(hv_config.nested_cr3)[hv_index(address, 39)];
 	u32 shift = 39;
 
-	/* What is shared, or was a large page, is K's table from here on. */
-	for (; is_table(*entry, shift) && !(*entry & HV_NPT_SHARED); shift -= 9) {
+	/* What is shared, or was a large page, is K's from here on. */
+	for (; is_own(*entry, shift); shift -= 9)
 		entry = &table_of(*entry)[hv_index(address, shift - 9)];
-		k = &table_of(*k)[hv_index(address, shift - 9)];
+	__atomic_store_n(entry, shared_entry(address, shift) | rights, __ATOMIC_RELEASE);
+}
+
+void hv_nested_follow(u64 root, u64 address)
+{
+	follow(root, address, HV_NPT_NO_EXECUTE);
+}
+
+/* What an entry of K's is if nothing below it is hidden from the kernel, or frozen. */
+static u64 plain_entry(u64 address, u32 shift)
+{
+	return (address & HV_ADDRESS & ~(BIT_ULL(shift) - 1)) | HV_NPT_WRITE | HV_NPT_LARGE;
+}
+
+/* Whether a table has what it had when it was made of @whole. */
+static bool is_copy(const u64 *table, u64 whole, u32 shift)
+{
+	u32 i;
+
+	for (i = 0; i < HV_ENTRIES; i++)
+		if (table[i] != inherit(whole, shift, i))
+			return false;
+	return true;
+}
+
+/*
+ * Of K or of the step, from the lowest table up. The loader's tables stay. Returns whether there is
+ * one less.
+ */
+static bool join(u64 root, u64 address)
+{
+	bool is_k = root == hv_config.nested_cr3, joined = false;
+	u64 *path[3], *table, whole;
+	u32 shift = 39;
+	int depth = 0;
+
+	path[0] = &table_of(root)[hv_index(address, 39)];
+	for (; is_own(*path[depth], shift) && shift > 21; depth++) {
+		table = table_of(*path[depth]);
+		shift -= 9;
+		path[depth + 1] = &table[hv_index(address, shift)];
 	}
-	__atomic_store_n(entry, *k | HV_NPT_NO_EXECUTE | (is_table(*k, shift) ? HV_NPT_SHARED : 0),
-			 __ATOMIC_RELEASE);
+	if (!is_own(*path[depth], shift)) {
+		depth--;
+		shift += 9;
+	}
+	for (; depth >= 0; depth--, shift += 9) {
+		table = table_of(*path[depth]);
+		whole = is_k ? plain_entry(address, shift) : shared_entry(address, shift);
+		if (!hv_pool_has(table) || !is_copy(table, whole, shift))
+			break;
+		__atomic_store_n(path[depth], whole, __ATOMIC_RELEASE);
+		hv_pool_give_after(table, hv_present);
+		joined = true;
+	}
+	return joined;
+}
+
+static void views_follow(u64 address)
+{
+	u32 i;
+
+	for (i = 0; i < HV_REGISTRATIONS; i++) {
+		if (!hv_guarded[i].view || hv_is_secret(&hv_guarded[i]))
+			continue;
+		hv_nested_follow(hv_guarded[i].view, address);
+		if (hv_guarded[i].lowered_view)
+			hv_nested_follow(hv_guarded[i].lowered_view, address);
+	}
+}
+
+void hv_nested_join(u64 address)
+{
+	/* If there is something to join, no module has anything of its own there. */
+	if (join(hv_config.nested_cr3, address)) {
+		follow(hv_config.step_cr3, address, 0);
+		views_follow(address);
+	}
+	join(hv_config.step_cr3, address);
 }
 
 u64 hv_nested_look(u64 address)
@@ -96,7 +206,7 @@ u64 hv_nested_look(u64 address)
 		shift -= 9;
 		entry = table_of(entry)[hv_index(address, shift)];
 	}
-	if (entry & 1 && shift > 12)
+	if (entry & HV_NPT_PRESENT && shift > 12)
 		entry = (entry & ~HV_NPT_LARGE) + (address & ((1ULL << shift) - 1) & HV_ADDRESS);
 	return entry;
 }
@@ -139,7 +249,7 @@ static void free_table(u64 *table, u32 shift)
 	u32 i;
 
 	for (i = 0; i < HV_ENTRIES; i++)
-		if (is_table(table[i], shift) && !(table[i] & HV_NPT_SHARED))
+		if (is_own(table[i], shift))
 			free_table(table_of(table[i]), shift - 9);
 	hv_pool_give(table, 1);
 }

@@ -85,6 +85,7 @@ static void act(struct hv_cpu *cpu, struct hv_guarded *guarded, u32 kind)
 	case ACT_THAW:
 		hv_frames_thaw(guarded);
 		hv_privileges_deinit(guarded);
+		map(cpu, guarded, 0, false);
 		break;
 	}
 }
@@ -151,10 +152,10 @@ static bool is_sorted(const u64 *offsets, u32 count, u64 size)
 	return true;
 }
 
-/* Whether a page is the kernel's in all views. A BAR is, too: see is_ram(). */
+/* Whether a page is the kernel's in all views, and not page 0. A BAR is, too: see is_ram(). */
 static bool is_plain(u64 frame)
 {
-	return !(frame & ~HV_ADDRESS) && frame < hv_config.end && !hv_is_guards(frame) &&
+	return frame && !(frame & ~HV_ADDRESS) && frame < hv_config.end && !hv_is_guards(frame) &&
 	       hv_nested_look(frame) == (frame | HV_NPT_WRITE);
 }
 
@@ -305,12 +306,10 @@ static void free_shadows(struct hv_guarded *guarded, u32 first)
 	}
 }
 
-static void forget(struct hv_cpu *cpu, struct hv_guarded *guarded)
+static void forget(struct hv_guarded *guarded)
 {
 	u32 i;
 
-	if (guarded->mapped)
-		map(cpu, guarded, 0, false);
 	free_shadows(guarded, 0);
 	hv_secret_free(guarded);
 	if (guarded->view)
@@ -386,6 +385,18 @@ static bool furnish(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	       hv_pool_left() >= hv_privileges_need(guarded, views);
 }
 
+/* Memory and privileges. Returns 0 or an error, and has divided and mapped nothing then. */
+static s64 equip(struct hv_cpu *cpu, struct hv_guarded *guarded)
+{
+	s64 err = furnish(cpu, guarded) ? hv_privileges_init(guarded) : -ENOMEM;
+
+	if (!err)
+		return 0;
+	map(cpu, guarded, 0, false);
+	hv_frames_join(guarded);
+	return err == -EINVAL ? -ENXIO : err;
+}
+
 static s64 take_registration(struct hv_guarded *guarded, u64 at)
 {
 	const struct hv_registration *from = hv_guest_memory(at);
@@ -424,16 +435,11 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
 	err = number == HV_CALL_LOAD ? hv_compose(guarded, at) : take_registration(guarded, at);
 	if (!err && !is_free(cpu, guarded))
 		err = -EINVAL;
-	if (!err && !furnish(cpu, guarded))
-		err = -ENOMEM;
-	if (!err) {
-		err = hv_privileges_init(guarded);
-		if (err == -EINVAL)
-			err = -ENXIO;
-	}
+	if (!err)
+		err = equip(cpu, guarded);
 	if (err) {
 		if (guarded->copy)
-			forget(cpu, guarded);
+			forget(guarded);
 		return err;
 	}
 	guarded->size = guarded->module.text_end - guarded->module.text;
@@ -513,8 +519,10 @@ static void flush(struct hv_cpu *cpu)
 			continue;
 		guarded->leaving &= ~AWAIT_CPU(cpu->number);
 		if (!guarded->leaving)
-			forget(cpu, guarded);
+			forget(guarded);
 	}
+	hv_space_prune(cpu);
+	hv_pool_flushed(AWAIT_CPU(cpu->number));
 }
 
 /*
@@ -556,6 +564,10 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 
 	if (number == HV_CALL_FLUSH) {
 		flush(cpu);
+		return 0;
+	}
+	if (number == HV_CALL_LEFT) {
+		*b = hv_pool_left();
 		return 0;
 	}
 	if (*b >= HV_REGISTRATIONS)
@@ -638,7 +650,8 @@ void hv_register_start(struct hv_cpu *cpu)
 		start_first();
 	hv_space_start(cpu);
 	for (i = 0; i < HV_REGISTRATIONS && cpu->space; i++)
-		if (hv_guarded[i].used && !hv_is_secret(&hv_guarded[i]) &&
+		if (hv_guarded[i].used && !hv_guarded[i].leaving &&
+		    !hv_is_secret(&hv_guarded[i]) &&
 		    !map_on(cpu, cr3, &hv_guarded[i], 0, true))
 			hv_space_stop(cpu);
 	hv_present |= AWAIT_CPU(cpu->number);

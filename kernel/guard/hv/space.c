@@ -17,6 +17,7 @@
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
+#include <uapi/asm/processor-flags.h>
 
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
@@ -27,6 +28,9 @@
 
 #define KERNEL_HALF	256
 
+/* DR7 without a breakpoint (APM 13.1.1.4). */
+#define FIXED_BIT_OF_DR7	BIT_ULL(10)
+
 /*
  * As large as the largest block, and at a multiple of that. A table's offset in the block is XORed
  * with the lower bits of hv_config.window, which permutes the pages of the window.
@@ -35,6 +39,9 @@
 
 /* Of the nested page table: the window's part. */
 static u64 *window_directory, *window_pages;
+
+/* The top level of the kernel's half, as it was at launch. */
+static u64 kernel_half[HV_ENTRIES - KERNEL_HALF];
 
 static u64 in_window(const void *table)
 {
@@ -60,6 +67,17 @@ static u64 *take(void)
 	return table;
 }
 
+static void give(u64 *table)
+{
+	*window_entry(table) = 0;
+	hv_pool_give(table, 1);
+}
+
+static bool is_own(u64 entry)
+{
+	return entry & HV_PTE_PRESENT && entry & OWN;
+}
+
 void hv_space_init(void)
 {
 	u64 *directory = hv_pool_take(1), first = hv_config.window & ~(WINDOW_SIZE - 1);
@@ -70,7 +88,7 @@ void hv_space_init(void)
 		hv_reset();
 	directory[hv_index(first, 21)] = hv_physical(window_pages) | HV_NPT_WRITE;
 	directory[hv_index(first, 21) + 1] =
-		(hv_physical(window_pages) + 4096) | HV_NPT_WRITE;
+		(hv_physical(window_pages) + HV_PAGE) | HV_NPT_WRITE;
 	window_directory[hv_index(hv_config.window, 30)] = hv_physical(directory) | HV_NPT_WRITE;
 }
 
@@ -104,14 +122,17 @@ void hv_space_start(struct hv_cpu *cpu)
 	u32 i;
 
 	cpu->copied_count = 0;
+	cpu->unmapped = false;
 	cpu->walk.page = HV_NOWHERE;
 	cpu->space = NULL;
 	if (hv_config.window && !(hv_vmcb_of_k(cpu)->control.misc_ctl & HV_INVLPGB_ENABLE))
 		cpu->space = take();
 	if (!cpu->space)
 		return;
-	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
-		cpu->space[i] = as_data(kernel[i]);
+	for (i = KERNEL_HALF; i < HV_ENTRIES; i++) {
+		kernel_half[i - KERNEL_HALF] = as_data(kernel[i]);
+		cpu->space[i] = kernel_half[i - KERNEL_HALF];
+	}
 	hv_copy_page((u64 *)m, (const u64 *)hv_vmcb_of_k(cpu));
 	for (i = 0; i < sizeof(intercepts); i++)
 		m->control.intercepts[intercepts[i] / 32] |= BIT(intercepts[i] % 32);
@@ -119,8 +140,8 @@ void hv_space_start(struct hv_cpu *cpu)
 	m->control.asid++;
 	cpu->space_cr3 = in_window(cpu->space);
 	m->save.cr3 = cpu->space_cr3;
-	m->save.cr4 &= ~BIT_ULL(17);	/* PCIDE */
-	m->save.dr7 = 0x400;
+	m->save.cr4 &= ~X86_CR4_PCIDE;
+	m->save.dr7 = FIXED_BIT_OF_DR7;
 	m->save.ds.selector = 0;
 	m->save.es.selector = 0;
 	cpu->code_segment = *(u64 *)&m->save.cs;
@@ -132,10 +153,9 @@ static void free_table(u64 *table, u32 shift)
 	u32 i;
 
 	for (i = 0; i < HV_ENTRIES && shift > 12; i++)
-		if (table[i] & HV_PTE_PRESENT && table[i] & OWN)
+		if (is_own(table[i]))
 			free_table(own_table(table[i]), shift - 9);
-	*window_entry(table) = 0;
-	hv_pool_give(table, 1);
+	give(table);
 }
 
 void hv_space_stop(struct hv_cpu *cpu)
@@ -143,12 +163,10 @@ void hv_space_stop(struct hv_cpu *cpu)
 	u32 i;
 
 	for (i = 0; cpu->space && i < HV_ENTRIES; i++)
-		if (cpu->space[i] & HV_PTE_PRESENT && cpu->space[i] & OWN)
+		if (is_own(cpu->space[i]))
 			free_table(own_table(cpu->space[i]), 30);
-	if (cpu->space) {
-		*window_entry(cpu->space) = 0;
-		hv_pool_give(cpu->space, 1);
-	}
+	if (cpu->space)
+		give(cpu->space);
 	cpu->space = NULL;
 }
 
@@ -177,9 +195,12 @@ bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 	u64 kernel = (cr3 & HV_ADDRESS) | HV_PTE_PRESENT;
 	u32 shift;
 
+	cpu->unmapped |= !new;
 	for (shift = 39; shift > 12; shift -= 9) {
 		kernel = kernel_entry(kernel, hv_index(address, shift));
-		if (!(*entry & HV_PTE_PRESENT) || !(*entry & OWN)) {
+		if (!is_own(*entry)) {
+			if (!new)
+				return true;
 			table = take();
 			if (!table)
 				return false;
@@ -194,12 +215,56 @@ bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 	return true;
 }
 
+/*
+ * Whether an entry for 2^@shift bytes leads to a page of a module; if it does not, it is from now
+ * on what the kernel has there, and its tables are given back.
+ */
+static bool keeps(u64 *entry, u64 kernel, u32 shift)
+{
+	u64 *table;
+	bool keep = false;
+	u32 i;
+
+	if (!is_own(*entry))
+		return false;
+	if (shift == 12)
+		return true;
+	table = own_table(*entry);
+	/* As in hv_space_map(): the tables of the top level are copies of the kernel's. */
+	for (i = 0; i < HV_ENTRIES; i++)
+		keep |= keeps(&table[i], shift > 30 ? kernel_entry(kernel, i) : 0, shift - 9);
+	if (!keep) {
+		__atomic_store_n(entry, kernel, __ATOMIC_RELAXED);
+		give(table);
+	}
+	return keep;
+}
+
+/*
+ * The pool may make a shadow of such a table, whose contents the kernel chooses, so nobody may
+ * still use it as a table. Other CPUs change it with the lock, and find it by @space; their own
+ * page tables have others, and they cannot know where M has this one. This CPU has no pointer to an
+ * entry of it any more. Its processor walks it in M only, and has cached it only for M's tag: the
+ * CPU is in K, and before its next VMRUN, which flushes all tags, it walks nothing of the guest's.
+ */
+void hv_space_prune(struct hv_cpu *cpu)
+{
+	u32 i;
+
+	if (!cpu->space || !cpu->unmapped)
+		return;
+	cpu->unmapped = false;
+	hv_space_clear_copies(cpu);
+	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
+		keeps(&cpu->space[i], kernel_half[i - KERNEL_HALF], 39);
+}
+
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
 {
 	u64 entry = cpu->space[hv_index(address, 39)];
 	u32 shift;
 
-	for (shift = 30; entry & HV_PTE_PRESENT && entry & OWN; shift -= 9) {
+	for (shift = 30; is_own(entry); shift -= 9) {
 		entry = own_table(entry)[hv_index(address, shift)];
 		if (shift == 12)
 			return entry & OWN;

@@ -342,9 +342,16 @@ void hv_nested_free(u64 root);
 /*
  * Returns the entry of a nested page table that maps 4 KB (@shift 12) or 2 MB (21) at a physical
  * address of the guest, or NULL without memory. It leads to nothing that another nested page table
- * has, too. Once it has succeeded for an entry, it always does.
+ * has, too. Once it has succeeded for an entry, it always does: in K and the step until what is
+ * there is joined.
  */
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift);
+/*
+ * K and the step give back the tables that they have for the 2 MB around a physical address of the
+ * guest, if there is nothing in them but the kernel's own memory and devices, as at launch. Views
+ * of modules follow.
+ */
+void hv_nested_join(u64 address);
 /* The nested page table of a view gets what K has at this page, but not executable. */
 void hv_nested_follow(u64 root, u64 address);
 /* Returns the entry that K has for a page. */
@@ -383,8 +390,8 @@ void hv_space_init(void);
 void hv_space_start(struct hv_cpu *cpu);
 void hv_space_stop(struct hv_cpu *cpu);
 /*
- * Maps a page of the module's own, also on another CPU; @entry: 0 for none, @cr3: the kernel's on
- * this CPU. Returns false without memory.
+ * Maps a page of the module's own, also on another CPU; @entry: 0 for none, which takes no memory,
+ * @cr3: the kernel's on this CPU. Returns false without memory.
  */
 bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 entry);
 /* The nested page table of M has M's page tables. */
@@ -392,6 +399,11 @@ void hv_space_reveal(u64 root);
 /* A fault of M: copies what the kernel's tables have. Returns whether there was something. */
 bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address);
 void hv_space_clear_copies(struct hv_cpu *cpu);
+/*
+ * This CPU is in K, and flushes: its page table in M gives back the tables that lead to no page of
+ * a module any more.
+ */
+void hv_space_prune(struct hv_cpu *cpu);
 /* Whether a physical address that M could not reach is where its page tables may be. */
 bool hv_space_is_beside(u64 physical);
 /* Whether a page of a guarded module is at this address in M's address space. */
@@ -410,7 +422,7 @@ static inline u64 *hv_secret_stack_end(const struct hv_guarded *guarded, u32 act
 {
 	u32 last = (activation + 1) * guarded->copy->secret.stack_pages - 1;
 
-	return (u64 *)hv_guest_memory(guarded->privates[last]) + 511;
+	return (u64 *)hv_guest_memory(guarded->privates[last]) + HV_ENTRIES - 1;
 }
 
 /* clear.c */
@@ -471,6 +483,8 @@ void hv_frames_set_golden(struct hv_guarded *guarded, u32 first, bool open);
 void hv_frames_thaw_golden(struct hv_guarded *guarded, u32 first);
 /* Gives every frame back to the kernel. */
 void hv_frames_thaw(struct hv_guarded *guarded);
+/* K and the step join what they have divided for the frames, and for them alone. */
+void hv_frames_join(const struct hv_guarded *guarded);
 /* K executes the shadow text of @guarded on this CPU (L); NULL: none. */
 void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded);
 

@@ -68,8 +68,8 @@ bool hv_walk_first(struct hv_cpu *cpu, u64 address, u64 *value)
 	if (address & 7 || !walk(cr3, address, &physical, new->places, new->entries) ||
 	    !hv_walk_entry(physical, value))
 		return false;
-	new->page = address & ~0xfffULL;
+	new->page = address & ~(HV_PAGE - 1);
 	new->cr3 = cr3;
-	new->frame = physical & ~0xfffULL;
+	new->frame = physical & ~(HV_PAGE - 1);
 	return true;
 }

@@ -297,6 +297,14 @@ void guard_cpus_count(u64 counts[HV_COUNTS])
 	}
 }
 
+/* 0: this CPU has no guard. */
+unsigned int guard_cpus_pages_left(void)
+{
+	u64 pages = 0, c = 0, d, si;
+
+	return call(HV_CALL_LEFT, &pages, &c, &d, &si) ? 0 : pages;
+}
+
 /* Returns 0, or -ENOENT if there is no entry from entry->index on. */
 int guard_cpus_log(struct dune_guard_entry *entry)
 {

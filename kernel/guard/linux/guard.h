@@ -80,6 +80,8 @@ bool guard_cpus_sealed(void);
 unsigned int guard_cpus_launched(void);
 /* The guard is launched. */
 void guard_cpus_count(u64 counts[HV_COUNTS]);
+/* Of the guard's memory, what no module has taken. */
+unsigned int guard_cpus_pages_left(void);
 int guard_cpus_log(struct dune_guard_entry *entry);
 
 /* processors.c */

@@ -200,8 +200,9 @@ static u64 map_all_to(struct builder *builder, void *page, u64 rights)
 }
 
 /*
- * All memory but the block, for the image: at its physical addresses, as the nested page table has
- * it. Lower addresses are free there, since Linux's are in the upper half.
+ * All memory but the block and page 0, for the image: at its physical addresses, as the nested page
+ * table has it. Lower addresses are free there, since Linux's are in the upper half. So a NULL
+ * pointer of the image's leads nowhere; Linux has nothing in page 0.
  */
 static void map_memory(struct builder *builder, u64 *root)
 {
@@ -212,17 +213,19 @@ static void map_memory(struct builder *builder, u64 *root)
 	for (address = 0; address < end && !builder->full; address += 1ULL << GB_SHIFT) {
 		table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_PTE_TABLE);
 		table += index_of(address, GB_SHIFT);
-		if (boot_cpu_has(X86_FEATURE_GBPAGES) &&
+		if (boot_cpu_has(X86_FEATURE_GBPAGES) && address &&
 		    address >> GB_SHIFT != memory->physical >> GB_SHIFT) {
 			*table = address | HV_PTE_DATA | HV_PTE_LARGE;
 			continue;
 		}
 		directory = next_table(builder, table, HV_PTE_TABLE);
-		for (i = 0; i < HV_ENTRIES; i++)
+		for (i = address ? 0 : 1; i < HV_ENTRIES; i++)
 			if (address + i * HV_LARGE_PAGE - memory->physical >= block_size(memory))
 				directory[i] = (address + i * HV_LARGE_PAGE) | HV_PTE_DATA |
 					       HV_PTE_LARGE;
 	}
+	for (address = PAGE_SIZE; address < HV_LARGE_PAGE; address += PAGE_SIZE)
+		map_image_page(builder, root, address, address | HV_PTE_DATA);
 }
 
 /*

@@ -214,6 +214,7 @@ static int get_status(struct dune_guard_status __user *user)
 	if (state != DUNE_GUARD_OFF) {
 		status.address = memory.physical;
 		status.memory = PAGE_SIZE << memory.order;
+		status.memory_left = guard_cpus_pages_left() * PAGE_SIZE;
 		guard_cpus_count(status.exits);
 	}
 	return copy_to_user(user, &status, sizeof(status)) ? -EFAULT : 0;

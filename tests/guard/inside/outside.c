@@ -244,7 +244,18 @@ enum lie {
 	LOADED_TWICE,		/* the text of a module that is guarded already, as lie_value */
 	DATA_AT,		/* the data are at the address lie_value */
 	TABLE_AT,		/* and a page table of their address is at the physical lie_value */
+	ELSEWHERE,		/* the text is far away, and a page in a block: both of lie_value */
+	TOO_MUCH,		/* the text is far away, and has pages of all blocks */
 };
+
+/* Blocks of 2 MB, so that pages of two blocks have no page table in common. */
+#define MOST_BLOCKS	16
+#define BLOCK_ORDER	(PMD_SHIFT - PAGE_SHIFT)
+static struct page *blocks[MOST_BLOCKS];
+static unsigned int block_count;
+
+/* No two addresses have a page table of any level in common. */
+#define FAR_AWAY	(PGDIR_SIZE + PUD_SIZE + PMD_SIZE)
 
 static ulong lie, lie_value;
 module_param(lie, ulong, 0600);
@@ -302,6 +313,40 @@ static s64 arm_after(u64 number, const struct hv_load *load, void *other)
 	}
 	guard_views_disarm(number);
 	return err;
+}
+
+/* Returns how many blocks there are. */
+static unsigned int take_blocks(void)
+{
+	struct page *block;
+
+	while (block_count < MOST_BLOCKS) {
+		block = alloc_pages(GFP_KERNEL | __GFP_NOWARN, BLOCK_ORDER);
+		if (!block)
+			break;
+		blocks[block_count++] = block;
+	}
+	return block_count;
+}
+
+static void give_blocks(void)
+{
+	while (block_count)
+		__free_pages(blocks[--block_count], BLOCK_ORDER);
+}
+
+/* The text has as many pages as the guard may be told of. */
+static void grow_text(struct hv_load *load)
+{
+	unsigned int text = load->regions[CONTENT_TEXT].size / PAGE_SIZE, all = 0, more, i;
+
+	for (i = 0; i < HV_LOAD_REGIONS; i++)
+		all += load->regions[i].size / PAGE_SIZE;
+	more = HV_LOAD_FRAMES - all;
+	memmove(&load->frames[text + more], &load->frames[text], (all - text) * sizeof(u64));
+	for (i = 0; i < more; i++)
+		load->frames[text + i] = page_to_phys(blocks[i % block_count] + i / block_count);
+	load->regions[CONTENT_TEXT].size += more * PAGE_SIZE;
 }
 
 /* An address of the kernel's half that nobody uses, with a page table at a physical address. */
@@ -370,6 +415,14 @@ static int tell_lie(const struct module *module)
 		break;
 	case OTHER_RODATA:
 		load->regions[CONTENT_RODATA].address = load->regions[CONTENT_DATA].address;
+		break;
+	case ELSEWHERE:
+		load->regions[CONTENT_TEXT].address -= (lie_value + 1) * FAR_AWAY;
+		load->frames[0] = page_to_phys(blocks[lie_value]);
+		break;
+	case TOO_MUCH:
+		load->regions[CONTENT_TEXT].address -= FAR_AWAY;
+		grow_text(load);
 		break;
 	case DATA_AT:
 		load->regions[CONTENT_DATA].address = lie_value;
@@ -681,6 +734,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return armed;
 	if (!strcmp(word, "lied"))
 		return lied;
+	if (!strcmp(word, "blocks"))
+		return take_blocks();
 	if (!strcmp(word, "guard-call"))
 		return guard_call(a, b, virt_to_phys(private));
 	if (!strcmp(word, "release"))
@@ -859,6 +914,7 @@ static void __exit outside_exit(void)
 	unregister_module_notifier(&notifier);
 	outside_forget_devices();
 	free_page((unsigned long)private);
+	give_blocks();
 }
 
 module_init(outside_init);

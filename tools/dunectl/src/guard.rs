@@ -90,7 +90,7 @@ struct Status {
     version: u32,
     state: u32,
     cpus: u32,
-    reserved: u32,
+    memory_left: u32,
     address: u64,
     memory: u64,
     exits: [u64; EXITS.len()],
@@ -429,6 +429,7 @@ fn status(device: &File, options: &Json) -> Result<End> {
                 "cpus": status.cpus,
                 "address": status.address,
                 "memory": status.memory,
+                "memory_left": status.memory_left,
                 "exits": exits,
                 "registrations": modules,
             })
@@ -438,7 +439,12 @@ fn status(device: &File, options: &Json) -> Result<End> {
     println!("state   {}", state(&status));
     if status.state != 0 {
         println!("cpus    {}", status.cpus);
-        println!("memory  {} KB at {:#x}", status.memory >> 10, status.address);
+        println!(
+            "memory  {} KB at {:#x}, {} KB left for modules",
+            status.memory >> 10,
+            status.address,
+            status.memory_left >> 10
+        );
         for (name, number) in EXITS.iter().zip(status.exits) {
             println!("exits   {name:15} {number}");
         }

@@ -16,7 +16,7 @@
 /* What a view shows of a range. */
 enum shown { REAL, READ_ONLY, ONES, SINK };
 
-static struct { u64 ones[512], table[512]; } hidden __aligned(4096);
+static struct { u64 ones[HV_ENTRIES], table[HV_ENTRIES]; } hidden __aligned(HV_PAGE);
 
 static u64 entry_of(enum shown shown, u64 at)
 {
@@ -62,7 +62,7 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 	while (at < first + size) {
 		entry = entry_in(root, at, 21);
 		if (!(at % HV_LARGE_PAGE) && first + size - at >= HV_LARGE_PAGE &&
-		    (!(*entry & 1) || *entry & (HV_NPT_LARGE | HV_NPT_SHARED))) {
+		    (!(*entry & HV_NPT_PRESENT) || *entry & (HV_NPT_LARGE | HV_NPT_SHARED))) {
 			__atomic_store_n(entry, large_entry_of(shown, at) | rights,
 					 __ATOMIC_RELEASE);
 			at += HV_LARGE_PAGE;
@@ -108,6 +108,8 @@ static void give_back(u64 first, u64 size)
 			hv_nested_follow(hv_guarded[i].lowered_view, at);
 		}
 	}
+	for (at = first & ~(HV_LARGE_PAGE - 1); at < first + size; at += HV_LARGE_PAGE)
+		hv_nested_join(at);
 	hv_views_changed++;
 }
 
@@ -116,8 +118,9 @@ static bool is_bar(const struct hv_privilege *bar)
 {
 	u64 at;
 
-	if (bar->first % HV_PAGE || bar->size & (bar->size - 1) || bar->first % bar->size ||
-	    bar->function == HV_NO_FUNCTION || bar->first + bar->size > hv_config.end)
+	if (!bar->first || bar->first % HV_PAGE || bar->size & (bar->size - 1) ||
+	    bar->first % bar->size || bar->function == HV_NO_FUNCTION ||
+	    bar->first + bar->size > hv_config.end)
 		return false;
 	if (bar->first < hv_config.ecam + hv_config.ecam_size &&
 	    hv_config.ecam < bar->first + bar->size)
@@ -170,7 +173,7 @@ void hv_mmio_start(void)
 	const struct hv_privilege_functions functions = { .init = init, .deinit = deinit };
 	u32 i;
 
-	for (i = 0; i < 512; i++) {
+	for (i = 0; i < HV_ENTRIES; i++) {
 		hidden.ones[i] = ~0ULL;
 		hidden.table[i] = hv_physical(hidden.ones) | HV_NPT_READ;
 	}

@@ -7,11 +7,10 @@
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/views.h"
-#include "x86/svm/instructions.h"
 #include "x86/svm/vmcb.h"
 
 #define MAP_PAGES	2
-#define MAP_SIZE	(MAP_PAGES * 4096)
+#define MAP_SIZE	(MAP_PAGES * HV_PAGE)
 
 /*
  * The registers that a module may have: no instruction but RDMSR and WRMSR accesses them, they have
@@ -86,23 +85,14 @@ static void deinit(struct hv_guarded *guarded)
 	guarded->msrpm = NULL;
 }
 
-static void use(struct hv_cpu *cpu, const u8 *map)
-{
-	struct vmcb_control_area *m = &hv_vmcb_of_m(cpu)->control;
-
-	m->msrpm_base_pa = hv_physical(map);
-	m->clean &= ~SVM_CLEAN_MAPS;
-}
-
 static void raise(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
-	use(cpu, guarded->msrpm);
+	hv_privilege_use_map(cpu, &hv_vmcb_of_m(cpu)->control.msrpm_base_pa, guarded->msrpm);
 }
 
-/* M has the kernel's map, until a module that has another one is entered. */
 static void lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
-	use(cpu, hv_config.msrpm);
+	hv_privilege_use_map(cpu, &hv_vmcb_of_m(cpu)->control.msrpm_base_pa, hv_config.msrpm);
 }
 
 void hv_msr_start(void)

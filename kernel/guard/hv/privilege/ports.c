@@ -8,11 +8,10 @@
 
 #include "guard/hv/lock.h"
 #include "guard/hv/views.h"
-#include "x86/svm/instructions.h"
 #include "x86/svm/vmcb.h"
 
 #define MAP_PAGES	3
-#define MAP_SIZE	(MAP_PAGES * 4096)
+#define MAP_SIZE	(MAP_PAGES * HV_PAGE)
 #define PORTS		0x10000
 
 static void set(u8 *map, u32 first, u32 count, bool exits)
@@ -111,23 +110,14 @@ static void deinit(struct hv_guarded *guarded)
 	guarded->iopm = NULL;
 }
 
-static void use(struct hv_cpu *cpu, const u8 *map)
-{
-	struct vmcb_control_area *m = &hv_vmcb_of_m(cpu)->control;
-
-	m->iopm_base_pa = hv_physical(map);
-	m->clean &= ~SVM_CLEAN_MAPS;
-}
-
 static void raise(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
-	use(cpu, guarded->iopm);
+	hv_privilege_use_map(cpu, &hv_vmcb_of_m(cpu)->control.iopm_base_pa, guarded->iopm);
 }
 
-/* M has the kernel's map, until a module that has another one is entered. */
 static void lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
-	use(cpu, hv_config.iopm);
+	hv_privilege_use_map(cpu, &hv_vmcb_of_m(cpu)->control.iopm_base_pa, hv_config.iopm);
 }
 
 void hv_ports_start(void)

@@ -4,6 +4,8 @@
 #include <uapi/asm-generic/errno.h>
 
 #include "guard/hv/views.h"
+#include "x86/svm/instructions.h"
+#include "x86/svm/vmcb.h"
 
 /* Filled at run time: the image has no relocations, so that no constant is an address. */
 static struct hv_privilege_functions kinds[HV_PRIVILEGE_KINDS];
@@ -15,6 +17,12 @@ void hv_privilege_register(enum hv_privilege_kind kind,
 	kinds[kind] = *functions;
 	if (functions->raise || functions->lower)
 		hv_privileges_work |= BIT(kind);
+}
+
+void hv_privilege_use_map(struct hv_cpu *cpu, u64 *base, const u8 *map)
+{
+	*base = hv_physical(map);
+	hv_vmcb_of_m(cpu)->control.clean &= ~SVM_CLEAN_MAPS;
 }
 
 void hv_privileges_change(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 mask,
@@ -108,8 +116,8 @@ static s64 check(struct hv_guarded *guarded, u32 i)
 	if (!one->size || one->first + one->size < one->first)
 		return -EINVAL;
 	/* Nothing smaller than a page can be hidden: the rest of the page is hidden, too. */
-	if (one->kind == HV_PRIVILEGE_MMIO && one->size < 4096)
-		one->size = 4096;
+	if (one->kind == HV_PRIVILEGE_MMIO && one->size < HV_PAGE)
+		one->size = HV_PAGE;
 	if (has(guarded, i, one->kind, one->first, one->size) ||
 	    hv_privilege_taken(one->kind, one->first, one->size, guarded))
 		return -EADDRINUSE;

@@ -68,6 +68,12 @@ struct hv_privilege_functions {
 void hv_privilege_register(enum hv_privilege_kind kind,
 			   const struct hv_privilege_functions *functions);
 
+/*
+ * For raise and lower: M has this permission map; @base is where its VMCB has the address. After
+ * lower it is the kernel's map, until a module that has another one is entered.
+ */
+void hv_privilege_use_map(struct hv_cpu *cpu, u64 *base, const u8 *map);
+
 void hv_pci_start(void);
 void hv_mmio_start(void);
 void hv_ports_start(void);
