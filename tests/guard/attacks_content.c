@@ -31,7 +31,7 @@
 enum {
 	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, GUARDS_PAGE, DEVICE, TOO_HIGH, NO_INIT,
 	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
-	WRITTEN, NO_FLUSH, LOADED_TWICE,
+	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT, RELEASED_EARLY,
 };
 
 /* By the numbers of the guard's calls (hv.h). */
@@ -52,6 +52,12 @@ static void load(void)
 
 	if (err)
 		bail("the module cannot be loaded: %s", strerror(-err));
+}
+
+static void load_again(void)
+{
+	module_unload("dune_guard_inside");
+	load();
 }
 
 /* The kernel lies once, while it loads the module. Returns the guard's answer: an errno, or 0. */
@@ -143,9 +149,37 @@ static unsigned long long changed(void)
 /* A return in the place of a NOP that only becomes calls. Returns what the module's entry gives. */
 static unsigned long long patch_site(void)
 {
-	module_unload("dune_guard_inside");
-	load();
+	load_again();
 	return outside("patch-site", 0xc3, 0);
+}
+
+/* The module calls ftrace then, as its description allows. What the replacement gets. */
+static unsigned long long hook_by_ftrace(void)
+{
+	load_again();
+	return outside("ftrace", 0, 0);
+}
+
+static unsigned long long hook_by_livepatch(void)
+{
+	load_again();
+	return livepatched();
+}
+
+static unsigned long long released_early(void)
+{
+	return lie(RELEASED_EARLY, 0);
+}
+
+/* The last one: whether the module is guarded any more after one try. */
+static unsigned long long search_tables(void)
+{
+	load_again();
+	if (!is_guarded())
+		bail("the module is not guarded");
+	outside("search-tables", 0, 0);
+	load_again();
+	return is_guarded();
 }
 
 static unsigned long long undescribe(void)
@@ -162,9 +196,10 @@ static void prepare(void)
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	outside_load("arm=0");
 	snprintf(command, sizeof(command),
-		 "cd /; for step in 'describe %s -o " TOML "' 'bind --force " TOML "' "
-		 "'register " TOML "'; do %s/bin/dunectl guard $step || exit; done 2>&1",
-		 module_file("dune-guard-inside"), build_directory());
+		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o " TOML " && "
+		 "$guard bind --force " TOML " && printf '[[privilege]]\nkind = \"monitor\"\n' "
+		 ">>/etc/dune/guard.d/dune_guard_inside.toml && $guard register " TOML " ) 2>&1",
+		 build_directory(), module_file("dune-guard-inside"));
 	if (command_run(command))
 		bail("the module cannot be registered: %s", command_output);
 	is(guard_request(guard, DUNE_GUARD_SEAL), 0, "the seal (%s)", guard_answer.text);
@@ -190,8 +225,16 @@ int main(int argc, char **argv)
 		  .stopped = EBUSY },
 		{ NAMED("patch-site", "a patch that the module's tables do not have"),
 		  BY_US(patch_site), .stopped = SECRET },
+		{ NAMED("release-early", "init's frames released before the module is armed"),
+		  BY_US(released_early), .stopped = EINVAL },
+		{ NAMED("carried-ftrace", "a service, by a hook of ftrace's that the module calls"),
+		  BY_US(hook_by_ftrace), .stopped = DENIED },
+		{ NAMED("carried-livepatch", "by a live patch"), BY_US(hook_by_livepatch),
+		  .stopped = DENIED },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
+		{ NAMED("search-tables", "a search for M's page tables, after one miss"),
+		  BY_US(search_tables) },
 	};
 	struct klog log;
 

@@ -5,6 +5,7 @@
 #include "modules.h"
 #include "proc.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define DEBUGFS	"/sys/kernel/debug"
+#define LIVEPATCH "/sys/kernel/livepatch/dune_guard_livepatch"
 
 void debugfs_mount(void)
 {
@@ -65,4 +67,22 @@ unsigned long long outside(const char *word, unsigned long long a, unsigned long
 unsigned long long crossings(int which)
 {
 	return outside("crossings", which, 0);
+}
+
+unsigned long long livepatched(void)
+{
+	unsigned long long got;
+	int err = module_insert("dune-guard-livepatch", "");
+
+	if (err)
+		bail("dune-guard-livepatch.ko cannot be loaded: %s", strerror(-err));
+	WAIT_FOR(file_number(LIVEPATCH "/transition") == 0, 60);
+	got = outside("read", 0, 0);
+	err = file_write(LIVEPATCH "/enabled", "0");
+	if (err)
+		bail("the live patch cannot be disabled: %s", strerror(-err));
+	WAIT_FOR(access(LIVEPATCH, F_OK), 60);
+	if (module_unload("dune_guard_livepatch"))
+		bail("the live patch cannot be removed");
+	return got;
 }

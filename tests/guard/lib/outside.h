@@ -30,6 +30,9 @@ void secrets_load(void);
 /* Has it do something, by a word and two numbers, and returns its answer. */
 unsigned long long outside(const char *word, unsigned long long a, unsigned long long b);
 
+/* What the guarded module's entry "read" returns while a live patch replaces it. */
+unsigned long long livepatched(void);
+
 /* How often a crossing has happened, on all CPUs. */
 unsigned long long crossings(int which);
 
