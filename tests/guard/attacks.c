@@ -48,9 +48,8 @@ enum { WITH_ALL = 63 };
 enum { DIRECT, VMAP, OWN, IOREMAP = 4 };
 enum { VMRUN, VMLOAD, VMSAVE, CLGI = 4, SKINIT, INVLPGA };
 
-/* By the numbers of the guard's calls (hv.h). */
+/* Of all calls of the guard's. */
 #define CALL		0x64756e6500000000
-enum { CALL_DESCRIBE = 12, CALL_LOAD = 14, CALL_RANDOM = 0x40, CALL_COUNTER };
 
 /* Of inside/outside_hooks.c: from ring 3, and whether the kernel's tables let it fetch there. */
 enum { BY_SYSRET, BY_IRET };
@@ -75,12 +74,6 @@ enum { CLOSED, OPEN };
 
 #define MANY_ROUNDS	3000000
 #define REFUSED_CALL	0xbad
-
-#define NAMED(one, line)	.name = (one), .what = (line)
-#define BY(who, request, ...)	.by = (who), .word = (request), .with = { __VA_ARGS__ }
-#define BY_US(steps)		.by = PROGRAM, .function = (steps)
-
-#define COUNT(table)	(sizeof(table) / sizeof((table)[0]))
 
 static int guard;
 

@@ -27,20 +27,11 @@ enum { EDU, HOST = 6 };
 /* The registration of the guarded module (inside/outside.c). */
 #define NUMBER		3
 
-/* By the numbers of the guard's calls (hv.h). */
-enum { CALL_THAW = 9 };
-
 /* Ports, and what resets a computer that has them. */
 #define KEYBOARD	0x64
 #define PULSE		0xfe
 #define CONTROL		0x92
 #define FAST_RESET	1
-
-#define NAMED(one, line)	.name = (one), .what = (line)
-#define BY(who, request, ...)	.by = (who), .word = (request), .with = { __VA_ARGS__ }
-#define BY_US(steps)		.by = PROGRAM, .function = (steps)
-
-#define COUNT(table)	(sizeof(table) / sizeof((table)[0]))
 
 static unsigned long long run(const char *word, unsigned long long a, unsigned long long b,
 			      unsigned long long c)

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define DEBUGFS	"/sys/kernel/debug"
+#define LIE	"/sys/module/dune_guard_outside/parameters/lie"
+#define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
 #define LIVEPATCH "/sys/kernel/livepatch/dune_guard_livepatch"
 
 void debugfs_mount(void)
@@ -67,6 +69,23 @@ unsigned long long outside(const char *word, unsigned long long a, unsigned long
 unsigned long long crossings(int which)
 {
 	return outside("crossings", which, 0);
+}
+
+int outside_lie(int which, unsigned long value)
+{
+	char text[40];
+	int err;
+
+	module_unload("dune_guard_inside");
+	snprintf(text, sizeof(text), "%lu", value);
+	file_write(VALUE, text);
+	snprintf(text, sizeof(text), "%d", which);
+	file_write(LIE, text);
+	err = module_insert("dune-guard-inside", "");
+	file_write(LIE, "0");
+	if (err)
+		bail("dune-guard-inside.ko cannot be loaded: %s", strerror(-err));
+	return -(int)outside("lied", 0, 0);
 }
 
 unsigned long long livepatched(void)

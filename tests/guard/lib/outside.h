@@ -9,6 +9,19 @@
 /* By the guard's numbers (enum hv_crossing). */
 enum { REFUSED, IN_CALL, IN_RET, IN_RTI, OUT_CALL, OUT_RET, OUT_INT, CROSSINGS };
 
+/* By the numbers of the guard's calls (hv.h). */
+enum {
+	CALL_REGISTER = 5, CALL_ARM = 7, CALL_THAW = 9, CALL_DESCRIBE = 12, CALL_UNDESCRIBE,
+	CALL_LOAD, CALL_RANDOM = 0x40, CALL_COUNTER,
+};
+
+/* enum lie of inside/outside.c */
+enum {
+	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, PAGE_AT, DEVICE, TOO_HIGH, NO_INIT,
+	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
+	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT, RELEASED_EARLY,
+};
+
 /*
  * Loads it, and mounts debugfs. Bails out if it cannot be loaded. With the parameter "arm=0" the
  * other module will not be guarded.
@@ -29,6 +42,12 @@ void secrets_load(void);
 
 /* Has it do something, by a word and two numbers, and returns its answer. */
 unsigned long long outside(const char *word, unsigned long long a, unsigned long long b);
+
+/*
+ * Loads the described module again, and has the kernel lie about it once, with a value. Returns the
+ * guard's answer: an errno, or 0.
+ */
+int outside_lie(int which, unsigned long value);
 
 /* What the guarded module's entry "read" returns while a live patch replaces it. */
 unsigned long long livepatched(void);
