@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	is(load(), 0, "the module is guarded");
 	is(guard_request(guard, DUNE_GUARD_SEAL), 0, "the seal (%s)", guard_answer.text);
 	attack_window(argv);
-	is(run("read", 0, 0, 0), SECRET, "the module has its private page");
+	is(run("write", SECRET, 0, 0), SECRET, "the module has its private page");
 	attacks_make(last, COUNT(last), argv);
 	attacks_end(argv);
 	klog_end(&log);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define FILE_OF_EDU	"/sys/kernel/debug/dune-guard-edu"
-#define PAGE		4096
+#define MOST		4095
 #define ROUNDS		8
 #define ONES		0xffffffffULL
 
@@ -43,12 +43,12 @@ static unsigned long long log_end(void)
 /* Random data, of several lengths. How many come back as they were. */
 static int copies(void)
 {
-	static unsigned char data[PAGE], back[PAGE];
+	static unsigned char data[MOST], back[MOST];
 	int device = open(FILE_OF_EDU, O_RDWR | O_CLOEXEC), good = 0, i;
 	size_t k, length;
 
 	for (i = 0; i < ROUNDS; i++) {
-		length = i ? 1 + random() % PAGE : PAGE;
+		length = i ? 1 + random() % MOST : MOST;
 		for (k = 0; k < length; k++)
 			data[k] = random();
 		if (write(device, data, length) != (ssize_t)length) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A driver of QEMU's device edu, as any driver is: it knows nothing of the guard. A program writes
- * up to a page to /sys/kernel/debug/dune-guard-edu; the device copies that to itself and back to
+ * up to 4,095 bytes to /sys/kernel/debug/dune-guard-edu; the device copies that to itself and back to
  * other memory, and raises an interrupt each time; the program reads what came back. The device is
  * the one that the parameter "address" names. (QEMU's docs/specs/edu.txt has the registers.)
  */
@@ -23,6 +23,8 @@
 #define EDU_TO_MEMORY	2
 #define EDU_INTERRUPT	4
 #define EDU_BUFFER	0x40000
+/* It has a page, but QEMU refuses the last byte. */
+#define EDU_MOST	4095
 /* The device has addresses of 28 bits. */
 #define EDU_BITS	28
 
@@ -68,7 +70,7 @@ static ssize_t file_write(struct file *unused, const char __user *from, size_t c
 	mutex_lock(&lock);
 	*at = 0;
 	memset(memory, 0, 2 * PAGE_SIZE);
-	got = simple_write_to_buffer(memory, PAGE_SIZE, at, from, count);
+	got = simple_write_to_buffer(memory, EDU_MOST, at, from, count);
 	length = got > 0 ? got : 0;
 	err = length ? transfer(memory_at, EDU_BUFFER, 0) : -EINVAL;
 	err = err ?: transfer(EDU_BUFFER, memory_at + PAGE_SIZE, EDU_TO_MEMORY);
