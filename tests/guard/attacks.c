@@ -19,10 +19,14 @@
 #include "timing.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "secret/secret.h"
@@ -31,6 +35,7 @@
 #define FAULT		((unsigned long long)-EFAULT)
 #define DENIED		((unsigned long long)-EPERM)
 #define IO		((unsigned long long)-EIO)
+#define INVALID		((unsigned long long)-EINVAL)
 #define ONES		0xffffffffULL
 
 #define WITH		"/sys/module/dune_guard_outside/parameters/with"
@@ -40,12 +45,17 @@ enum { EDU, OTHER_EDU, NIC, SHARED, BRIDGE, OTHER_BRIDGE };
 enum { WITH_ALL = 63 };
 
 /* By the numbers of attack/: ways to map, and instructions of SVM's. */
-enum { DIRECT, VMAP, OWN };
+enum { DIRECT, VMAP, OWN, IOREMAP = 4 };
 enum { VMRUN, VMLOAD, VMSAVE, CLGI = 4, SKINIT, INVLPGA };
 
-/* By the numbers of the guard's calls (hv.h). */
+/* Of all calls of the guard's. */
 #define CALL		0x64756e6500000000
-enum { CALL_DESCRIBE = 12, CALL_RANDOM = 0x40, CALL_COUNTER };
+
+/* Of inside/outside_hooks.c: from ring 3, and whether the kernel's tables let it fetch there. */
+enum { BY_SYSRET, BY_IRET };
+enum { CLOSED, OPEN };
+/* The error code of a fetch by ring 3 of what it must not. */
+#define PROTECTED	0x15
 
 /* The registration of the guarded module (inside/outside.c). */
 #define NUMBER		3
@@ -65,12 +75,6 @@ enum { CALL_DESCRIBE = 12, CALL_RANDOM = 0x40, CALL_COUNTER };
 #define MANY_ROUNDS	3000000
 #define REFUSED_CALL	0xbad
 
-#define NAMED(one, line)	.name = (one), .what = (line)
-#define BY(who, request, ...)	.by = (who), .word = (request), .with = { __VA_ARGS__ }
-#define BY_US(steps)		.by = PROGRAM, .function = (steps)
-
-#define COUNT(table)	(sizeof(table) / sizeof((table)[0]))
-
 static int guard;
 
 static unsigned long long run(const char *word, unsigned long long a, unsigned long long b,
@@ -79,7 +83,91 @@ static unsigned long long run(const char *word, unsigned long long a, unsigned l
 	return ask_module("dune-guard-outside", word, a, b, c);
 }
 
+/* ---- attacks by programs, through files ---- */
+
+/* The first four bytes of a page by mmap() of a file, or -errno. */
+static unsigned long long map_file(const char *path, unsigned long long offset)
+{
+	int fd = open(path, O_RDWR | O_SYNC | O_CLOEXEC);
+	volatile unsigned int *page = fd < 0 ? MAP_FAILED :
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+	unsigned long long got = page == MAP_FAILED ? (unsigned long long)-errno : *page;
+
+	if (page != MAP_FAILED)
+		munmap((void *)page, PAGE);
+	if (fd >= 0)
+		close(fd);
+	return got;
+}
+
+#define DEV_MEM	"/dev/mem"
+
+static unsigned long long map_device(void)
+{
+	return map_file(DEV_MEM, run("bar", EDU, 0, 0));
+}
+
+/* The file that sysfs has for the device's BAR. */
+static unsigned long long map_resource(void)
+{
+	unsigned long long bar = run("bar", EDU, 0, 0), got = ENOENT;
+	char text[40], *path;
+	glob_t files;
+	size_t i;
+
+	if (glob("/sys/bus/pci/devices/*/resource", 0, NULL, &files))
+		return got;
+	for (i = 0; i < files.gl_pathc; i++) {
+		if (file_read(files.gl_pathv[i], text, sizeof(text)) <= 0 ||
+		    strtoull(text, NULL, 16) != bar || asprintf(&path, "%s0", files.gl_pathv[i]) < 0)
+			continue;
+		got = map_file(path, 0);
+		free(path);
+	}
+	globfree(&files);
+	return got;
+}
+
+/* Linux refuses that, until the hostile module has taken its check away. */
+static unsigned long long map_guard(void)
+{
+	unsigned long long first = guard_status(guard).address, got;
+
+	if (map_file(DEV_MEM, first) != DENIED)
+		return 1;
+	attack("dev-mem", 1, 0, 0);
+	got = map_file(DEV_MEM, first);
+	attack("dev-mem", 0, 0, 0);
+	return got;
+}
+
+static unsigned long long read_guard(void)
+{
+	unsigned long long word = 1;
+	int fd = open(DEV_MEM, O_RDONLY | O_CLOEXEC);
+
+	attack("dev-mem", 1, 0, 0);
+	if (fd < 0 || pread(fd, &word, 8, guard_status(guard).address) != 8)
+		word = -errno;
+	attack("dev-mem", 0, 0, 0);
+	close(fd);
+	return word;
+}
+
 /* ---- attacks of several steps ---- */
+
+/* Returns at the beginning of the module's function, written to where its frame is. */
+static unsigned long long patch_by_ioremap(void)
+{
+	unsigned long long golden = run("golden", 0, 0, 0), was, got;
+
+	attack("read", IOREMAP, golden, 0);
+	was = found;
+	attack("write", IOREMAP, golden, 0xc3c3c3c3c3c3c3c3);
+	got = run("read", 0, 0, 0);
+	attack("write", IOREMAP, golden, was);
+	return got;
+}
 
 /* A program makes a VMMCALL. Returns the signal that it gets. */
 static unsigned long long call_from_ring_3(void)
@@ -276,6 +364,9 @@ static void on_guard(char **names)
 		{ NAMED("read-vmap", "by vmap"), BY(ATTACKER, "read", VMAP, first) },
 		{ NAMED("read-own-entry", "by an entry of its own"),
 		  BY(ATTACKER, "read", OWN, first) },
+		{ NAMED("read-ioremap", "by ioremap()"), BY(ATTACKER, "read", IOREMAP, first) },
+		{ NAMED("read-dev-mem", "by a program's read() of /dev/mem"), BY_US(read_guard) },
+		{ NAMED("map-dev-mem", "by its mmap()"), BY_US(map_guard) },
 		{ NAMED("read-large", "by a large page of its own"), BY(ATTACKER, "huge", first) },
 		{ NAMED("read-all", "pages of the guard's that are not zeros"),
 		  BY(ATTACKER, "scan", first, status.memory) },
@@ -285,6 +376,8 @@ static void on_guard(char **names)
 		  BY(ATTACKER, "write", VMAP, last, 0x1234567) },
 		{ NAMED("write-own-entry", "a write by an entry of its own"),
 		  BY(ATTACKER, "write", OWN, last, 0x1234567) },
+		{ NAMED("write-ioremap", "a write by ioremap()"),
+		  BY(ATTACKER, "write", IOREMAP, last, 0x1234567) },
 		{ NAMED("write-all", "pages that are not zeros after writes"),
 		  BY(ATTACKER, "scan", first, status.memory, 1) },
 		{ NAMED("write-by-others", "REP STOS, XADD, POP and BTS"),
@@ -370,6 +463,8 @@ static void on_module(char **names)
 		{ NAMED("private-vmap", "the page by vmap"), BY(ATTACKER, "read", VMAP, private) },
 		{ NAMED("private-own-entry", "by an entry of its own"),
 		  BY(ATTACKER, "read", OWN, private) },
+		{ NAMED("private-ioremap", "by ioremap()"),
+		  BY(ATTACKER, "read", IOREMAP, private) },
 		{ NAMED("private-by-callee", "by code that the module calls"),
 		  BY(OUTSIDE, "callee-reads") },
 		{ NAMED("private-by-kernel", "by a function of the kernel's that it calls"),
@@ -377,12 +472,22 @@ static void on_module(char **names)
 		{ NAMED("private-by-interrupt", "by code that interrupts it"),
 		  BY(OUTSIDE, "interrupt") },
 
+		{ NAMED("load-private", "a LOAD that reads it"),
+		  BY(OUTSIDE, "guard-call-at", CALL_LOAD, 5, private), .stopped = INVALID },
 		{ NAMED("call-middle", "a call of a function that is no entry"),
 		  BY(OUTSIDE, "middle") },
 		{ NAMED("jump-after-entry", "a jump to an entry's second instruction"),
 		  BY(OUTSIDE, "after-entry") },
 		{ NAMED("return-into", "a return into it"), BY(OUTSIDE, "return-into") },
 		{ NAMED("iret-into", "an IRET into it"), BY(OUTSIDE, "iret") },
+		{ NAMED("far-return-into", "a far return into it"), BY(OUTSIDE, "far-return") },
+		{ NAMED("sysret-into", "a SYSRET into it, which goes to ring 3"),
+		  BY(OUTSIDE, "ring-3", BY_SYSRET, CLOSED), .stopped = PROTECTED },
+		{ NAMED("iret-ring-3", "an IRET to ring 3"),
+		  BY(OUTSIDE, "ring-3", BY_IRET, CLOSED), .stopped = PROTECTED },
+		{ NAMED("sysret-entry", "a SYSRET to an entry that ring 3 may fetch"),
+		  BY(OUTSIDE, "ring-3", BY_SYSRET, OPEN) },
+		{ NAMED("iret-entry", "an IRET to it"), BY(OUTSIDE, "ring-3", BY_IRET, OPEN) },
 		{ NAMED("fault-after-entry", "a fixup in it"), BY(OUTSIDE, "fault-after-entry") },
 		{ NAMED("call-from", "a call with a return address in it"),
 		  BY(OUTSIDE, "call-from") },
@@ -401,6 +506,15 @@ static void on_module(char **names)
 		{ NAMED("patch-int3", "INT3 in its text"), BY(OUTSIDE, "patch", 0xcc),
 		  .stopped = SECRET },
 		{ NAMED("patch-return", "a return in its text"), BY(OUTSIDE, "patch", 0xc3),
+		  .stopped = SECRET },
+		{ NAMED("patch-ioremap", "returns, by ioremap() of its frame"),
+		  BY_US(patch_by_ioremap), .stopped = SECRET },
+		{ NAMED("patch-poke", "a return, by text_poke()"), BY(OUTSIDE, "poke", 0xc3),
+		  .stopped = SECRET },
+		{ NAMED("hook-kprobe", "hits of a kprobe"), BY(OUTSIDE, "kprobe") },
+		{ NAMED("hook-ftrace", "ftrace leads its caller elsewhere"),
+		  BY(OUTSIDE, "ftrace"), .stopped = SECRET },
+		{ NAMED("hook-livepatch", "a live patch"), BY_US(livepatched),
 		  .stopped = SECRET },
 		{ NAMED("entry-flags", "DF at an entry"), BY_US(entry_flags) },
 		{ NAMED("entry-step", "TF at an entry: the steps"), BY(OUTSIDE, "step") },
@@ -431,6 +545,12 @@ static void on_privileges(char **names)
 	const struct attack attacks[] = {
 		{ NAMED("device-read", "its device by the kernel"), BY(OUTSIDE, "k-read", EDU),
 		  .stopped = ONES },
+		{ NAMED("device-ioremap", "by ioremap()"), BY(ATTACKER, "registers", bar),
+		  .stopped = ONES },
+		{ NAMED("device-dev-mem", "by a program, through /dev/mem"), BY_US(map_device),
+		  .stopped = ONES },
+		{ NAMED("device-resource", "through the device's file in sysfs"),
+		  BY_US(map_resource), .stopped = ONES },
 		{ NAMED("device-large", "a BAR of 32 MB"), BY(OUTSIDE, "k-read", SHARED, 0x1000),
 		  .stopped = ONES },
 		{ NAMED("device-alias", "by another mapping"), BY(OUTSIDE, "k-alias", EDU),
@@ -443,6 +563,8 @@ static void on_privileges(char **names)
 		{ NAMED("device-write-by-code", "a write by its own code"),
 		  BY_US(write_without_privilege), .stopped = INVERTED },
 
+		{ NAMED("load-device", "a LOAD that reads it"),
+		  BY(OUTSIDE, "guard-call-at", CALL_LOAD, 5, bar), .stopped = INVALID },
 		{ NAMED("bar-move", "its BAR moved"),
 		  BY(OUTSIDE, "config", EDU, 0x410, 0xd0000000), .stopped = bar },
 		{ NAMED("bar-size", "its size asked for"), BY(OUTSIDE, "config", EDU, 0x410, ONES),

@@ -22,88 +22,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIE	"/sys/module/dune_guard_outside/parameters/lie"
-#define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
 #define TOML	"/tmp/attacks.toml"
 #define CHANGED	"/tmp/attacks_changed.ko"
 
-/* enum lie of inside/outside.c */
-enum {
-	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, GUARDS_PAGE, DEVICE, TOO_HIGH, NO_INIT,
-	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
-	WRITTEN, NO_FLUSH, LOADED_TWICE,
-};
-
-/* By the numbers of the guard's calls (hv.h). */
-enum { CALL_UNDESCRIBE = 13 };
-
 #define DENIED	((unsigned long long)-EPERM)
-
-#define COUNT(table)	(sizeof(table) / sizeof((table)[0]))
-#define NAMED(one, line)	.name = (one), .what = (line)
-#define BY(who, request, ...)	.by = (who), .word = (request), .with = { __VA_ARGS__ }
-#define BY_US(steps)		.by = PROGRAM, .function = (steps)
 
 static int guard;
 
-static void load(void)
+static void load_again(void)
 {
-	int err = module_insert("dune-guard-inside", "");
-
-	if (err)
-		bail("the module cannot be loaded: %s", strerror(-err));
-}
-
-/* The kernel lies once, while it loads the module. Returns the guard's answer: an errno, or 0. */
-static unsigned long long lie(int which, unsigned long value)
-{
-	char text[40];
-	int got;
+	int err;
 
 	module_unload("dune_guard_inside");
-	snprintf(text, sizeof(text), "%lu", value);
-	file_write(VALUE, text);
-	snprintf(text, sizeof(text), "%d", which);
-	file_write(LIE, text);
-	load();
-	file_write(LIE, "0");
-	got = (int)outside("lied", 0, 0);
-	return -got;
-}
-
-static unsigned long long other_page(void)
-{
-	return lie(OTHER_PAGE, 0);
-}
-
-static unsigned long long same_page(void)
-{
-	return lie(SAME_PAGE, 0);
-}
-
-static unsigned long long swapped_pages(void)
-{
-	return lie(SWAPPED_PAGES, 0);
-}
-
-static unsigned long long guards_page(void)
-{
-	return lie(GUARDS_PAGE, guard_status(guard).address);
-}
-
-static unsigned long long is_live(void)
-{
-	return lie(IS_LIVE, 0);
-}
-
-static unsigned long long exchanged(void)
-{
-	return lie(EXCHANGED, 0);
-}
-
-static unsigned long long no_flush(void)
-{
-	return lie(NO_FLUSH, 0);
+	err = module_insert("dune-guard-inside", "");
+	if (err)
+		bail("the module cannot be loaded: %s", strerror(-err));
 }
 
 /* Of the guard's state of the module, as the kernel's log of the guard has it: armed, or not. */
@@ -143,9 +76,32 @@ static unsigned long long changed(void)
 /* A return in the place of a NOP that only becomes calls. Returns what the module's entry gives. */
 static unsigned long long patch_site(void)
 {
-	module_unload("dune_guard_inside");
-	load();
+	load_again();
 	return outside("patch-site", 0xc3, 0);
+}
+
+/* The module calls ftrace then, as its description allows. What the replacement gets. */
+static unsigned long long hook_by_ftrace(void)
+{
+	load_again();
+	return outside("ftrace", 0, 0);
+}
+
+static unsigned long long hook_by_livepatch(void)
+{
+	load_again();
+	return livepatched();
+}
+
+/* The last one: whether the module is guarded any more after one try. */
+static unsigned long long search_tables(void)
+{
+	load_again();
+	if (!is_guarded())
+		bail("the module is not guarded");
+	outside("search-tables", 0, 0);
+	load_again();
+	return is_guarded();
 }
 
 static unsigned long long undescribe(void)
@@ -162,43 +118,59 @@ static void prepare(void)
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	outside_load("arm=0");
 	snprintf(command, sizeof(command),
-		 "cd /; for step in 'describe %s -o " TOML "' 'bind --force " TOML "' "
-		 "'register " TOML "'; do %s/bin/dunectl guard $step || exit; done 2>&1",
-		 module_file("dune-guard-inside"), build_directory());
+		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o " TOML " && "
+		 "$guard bind --force " TOML " && printf '[[privilege]]\nkind = \"monitor\"\n' "
+		 ">>/etc/dune/guard.d/dune_guard_inside.toml && $guard register " TOML " ) 2>&1",
+		 build_directory(), module_file("dune-guard-inside"));
 	if (command_run(command))
 		bail("the module cannot be registered: %s", command_output);
 	is(guard_request(guard, DUNE_GUARD_SEAL), 0, "the seal (%s)", guard_answer.text);
 }
 
-int main(int argc, char **argv)
+static void attack_content(char **names)
 {
-	static const struct attack attacks[] = {
+	unsigned long long guards = guard_status(guard).address;
+	const struct attack attacks[] = {
 		{ NAMED("changed", "a module with one bit changed"), BY_US(changed) },
-		{ NAMED("other-page", "a page with other bytes"), BY_US(other_page),
+		{ NAMED("other-page", "a page with other bytes"), BY_LIE(OTHER_PAGE),
 		  .stopped = ENOEXEC },
 		{ NAMED("same-page", "a copy of a page, to which no address leads"),
-		  BY_US(same_page), .stopped = ENOEXEC },
-		{ NAMED("swapped-pages", "two pages in another order"), BY_US(swapped_pages),
+		  BY_LIE(SAME_PAGE), .stopped = ENOEXEC },
+		{ NAMED("swapped-pages", "two pages in another order"), BY_LIE(SWAPPED_PAGES),
 		  .stopped = ENOEXEC },
-		{ NAMED("guards-page", "a page of the guard's"), BY_US(guards_page),
+		{ NAMED("guards-page", "a page of the guard's"), BY_LIE(PAGE_AT, guards),
 		  .stopped = EINVAL },
-		{ NAMED("init-ran", "an init that has run, they say"), BY_US(is_live),
+		{ NAMED("init-ran", "an init that has run, they say"), BY_LIE(IS_LIVE),
 		  .stopped = EINVAL },
 		{ NAMED("exchanged-page", "a page that is exchanged before the comparison"),
-		  BY_US(exchanged), .stopped = ENOEXEC },
-		{ NAMED("no-flush", "a CPU that has not flushed"), BY_US(no_flush),
+		  BY_LIE(EXCHANGED), .stopped = ENOEXEC },
+		{ NAMED("no-flush", "a CPU that has not flushed"), BY_LIE(NO_FLUSH),
 		  .stopped = EBUSY },
 		{ NAMED("patch-site", "a patch that the module's tables do not have"),
 		  BY_US(patch_site), .stopped = SECRET },
+		{ NAMED("release-early", "init's frames released before the module is armed"),
+		  BY_LIE(RELEASED_EARLY), .stopped = EINVAL },
+		{ NAMED("carried-ftrace", "a service, by a hook of ftrace's that the module calls"),
+		  BY_US(hook_by_ftrace), .stopped = DENIED },
+		{ NAMED("carried-livepatch", "by a live patch"), BY_US(hook_by_livepatch),
+		  .stopped = DENIED },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
+		{ NAMED("search-tables", "a search for M's page tables, after one miss"),
+		  BY_US(search_tables) },
 	};
+
+	attacks_make(attacks, COUNT(attacks), names);
+}
+
+int main(int argc, char **argv)
+{
 	struct klog log;
 
 	guard = guard_begin(400, &log);
 	prepare();
 	argv++;
-	attacks_make(attacks, COUNT(attacks), argv);
+	attack_content(argv);
 	attacks_end(argv);
 	module_unload("dune_guard_inside");
 	klog_end(&log);

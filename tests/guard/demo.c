@@ -54,7 +54,9 @@
 /* Of PCI's configuration space. */
 #define BAR_0		0x10
 
-static const struct driver driver = { "e1000", "e1000", "0x80860x100e", 0 };
+static const struct driver driver = {
+	.file = "e1000", .name = "e1000", .device = "0x80860x100e",
+};
 
 /* ---- what is printed ---- */
 
@@ -409,60 +411,22 @@ static void attack_key(void)
 static char interface[IFNAMSIZ];
 static char file[300];
 
-/* The SHA-256 of a file as sha256sum has it, without the network. */
-static const char *hash_of(const char *path)
-{
-	static char hash[65];
-	char command[400];
-
-	snprintf(command, sizeof(command), "sha256sum <%s", path);
-	if (command_run(command))
-		bail("%s has no SHA-256", path);
-	snprintf(hash, sizeof(hash), "%.64s", command_output);
-	return hash;
-}
-
-/* The bytes that came over the network, or -errno. */
-static long fetch(const char *to)
-{
-	int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	long size = network_fetch(file, fd);
-
-	close(fd);
-	return size;
-}
-
-static bool fetch_is_right(const char *to, const char *hash)
-{
-	return fetch(to) > 0 && !strcmp(hash_of(to), hash);
-}
-
-static bool send_is_right(const char *hash)
-{
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
-	char got[65];
-	long size = network_send(fd, got);
-
-	close(fd);
-	return size > 0 && !strcmp(got, hash);
-}
-
 /* Fetches on one CPU and on another one, and sends then. */
 static void transfer(const char *when)
 {
 	char hash[65];
 	int child;
 
-	snprintf(hash, sizeof(hash), "%s", hash_of(file));
+	network_hash(file, hash);
 	child = checked_fork();
 	if (!child) {
 		pin_to(usable_cpu(1));
-		_exit(!fetch_is_right(FETCHED "-2", hash));
+		_exit(!network_fetches(file, FETCHED "-2", hash));
 	}
 	pin_to(usable_cpu(0));
-	ok(fetch_is_right(FETCHED, hash) & !wait_child(child, 300).code,
+	ok(network_fetches(file, FETCHED, hash) & !wait_child(child, 300).code,
 	   "a file is fetched on two CPUs at once%s: same SHA-256", when);
-	ok(send_is_right(hash), "it is sent%s: the other side has the same SHA-256", when);
+	ok(network_sends(file, hash), "it is sent%s: the other side has the same SHA-256", when);
 }
 
 /* The card works: packets come back. */
@@ -567,11 +531,13 @@ int main(int argc, char **argv)
 	char path[1000];
 
 	snprintf(file, sizeof(file), "%s/libexec/dune-agent", build_directory());
-	if (argc > 1 && !strcmp(argv[1], "fetch"))
-		return fetch(FETCHED) <= 0;
-	if (argc > 1 && !strcmp(argv[1], "send"))
-		return !send_is_right(hash_of(file));
+	if (argc > 1) {
+		char hash[65];
 
+		network_hash(file, hash);
+		return !(strcmp(argv[1], "send") ? network_fetches(file, FETCHED, hash) :
+						   network_sends(file, hash));
+	}
 	snprintf(path, sizeof(path), "%s/bin:%s", build_directory(), getenv("PATH"));
 	setenv("PATH", path, 1);
 	guard = guard_begin(900, &log);

@@ -2,9 +2,10 @@
 /*
  * Debian's own network drivers, which nobody changed, as guarded modules of class D, with the
  * devices that the machine has. Each is described, bound to its device's registers, registered,
- * loaded and used: it sends and gets echo requests. Fails if a driver is not guarded, if no packet
- * comes back, if anything that it does is suspicious, if it works only once, or if the kernel
- * reaches the device's registers or moves them meanwhile; before and after the seal.
+ * loaded and used: it sends and gets echo requests, and, once the guard is sealed, a file. Fails if
+ * a driver is not guarded, if no packet comes back, if a file has another SHA-256 on the other side,
+ * if anything that it does is suspicious, if it works only once, or if the kernel reaches the
+ * device's registers or moves them meanwhile; before and after the seal.
  */
 #define _GNU_SOURCE
 #include "attack.h"
@@ -23,11 +24,15 @@
 #include <unistd.h>
 
 static const struct driver drivers[] = {
-	{ "e1000", "e1000", "0x80860x100e", 0 },
-	{ "8139cp", "8139cp", "0x10ec0x8139", 1 },
+	{ "e1000", "e1000", "0x80860x100e", 0, NULL },
+	/* By MSI: the kernel could not write the table of MSI-X, which is in a BAR. */
+	{ "e1000e", "e1000e", "0x80860x10d3", 0, "IntMode=1" },
+	{ "8139cp", "8139cp", "0x10ec0x8139", 1, NULL },
 	/* Another module, 8390, accesses its ports as well: it cannot have them alone. */
-	{ "ne2k-pci", "ne2k_pci", NULL, 0 },
+	{ "ne2k-pci", "ne2k_pci", NULL, 0, NULL },
 };
+
+#define FETCHED	"/dev/shm/drivers-fetched"
 
 static int fd;
 
@@ -70,13 +75,24 @@ static void attack_device(const struct driver *driver)
 	close(config);
 }
 
-static void use(const struct driver *driver)
+/* A file goes both ways. */
+static void transfer(void)
+{
+	const char *file = module_file("dune-guard-secret");
+	char hash[65];
+
+	network_hash(file, hash);
+	ok(network_fetches(file, FETCHED, hash), "a file is fetched: same SHA-256");
+	ok(network_sends(file, hash), "it is sent: the other side has the same SHA-256");
+}
+
+static void use(const struct driver *driver, bool transfers)
 {
 	static unsigned long long at;
 	char name[IFNAMSIZ];
 
 	suspicions(&at);
-	if (!modprobe("-q", driver->file, NULL))
+	if (!modprobe("-q", driver->file, driver->parameter))
 		bail("%s cannot be loaded", driver->file);
 	if (!ok(driver_is_guarded(driver), "%s is guarded", driver->file))
 		diag("%s", command_output);
@@ -84,6 +100,8 @@ static void use(const struct driver *driver)
 	if (name[0]) {
 		is(network_set(name, true), 0, "its interface is %s", name);
 		is(network_echo(), NETWORK_ECHOES, "all packets come back");
+		if (transfers)
+			transfer();
 		is(suspicions(&at), 0, "nothing of that was suspicious");
 		if (driver->device) {
 			attack_device(driver);
@@ -121,7 +139,7 @@ int main(void)
 	for (round = 0; round < 2; round++) {
 		for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
 			if (have[i])
-				use(&drivers[i]);
+				use(&drivers[i], round);
 		if (!round)
 			is(guard_request(fd, DUNE_GUARD_SEAL), 0, "the seal");
 	}

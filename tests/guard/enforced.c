@@ -29,18 +29,6 @@
 
 #define DEBUGFS	"/sys/kernel/debug"
 #define TRACING	DEBUGFS "/tracing"
-#define LIE	"/sys/module/dune_guard_outside/parameters/lie"
-#define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
-
-/* By the numbers of the guard's calls (hv.h). */
-enum { CALL_REGISTER = 5, CALL_ARM = 7, CALL_DESCRIBE = 12, CALL_UNDESCRIBE, CALL_LOAD };
-
-/* enum lie of inside/outside.c */
-enum {
-	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, PAGE_AT, DEVICE, TOO_HIGH, NO_INIT,
-	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
-	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT, ELSEWHERE, TOO_MUCH,
-};
 
 static int fd;
 
@@ -168,26 +156,12 @@ static void is_armed(void)
 	patches();
 }
 
-/* Loads the module, and the kernel tells a lie about it. Returns what it gets. */
-static int lie(int which, unsigned long value)
-{
-	char text[40];
-
-	snprintf(text, sizeof(text), "%lu", value);
-	file_write(VALUE, text);
-	snprintf(text, sizeof(text), "%d", which);
-	file_write(LIE, text);
-	is(load(), 0, "the module is loaded");
-	file_write(LIE, "0");
-	return outside("lied", 0, 0);
-}
-
 /* A verdict: the kernel tells a lie about the module, and gets this error. */
-static void lies(int which, unsigned long value, int err, const char *what)
+static void lies(enum lie which, unsigned long value, int err, const char *what)
 {
-	int got = lie(which, value);
+	int got = outside_lie(which, value);
 
-	ok(got == -err, "%s: %s (%s)", what, strerror(err), strerror(-got));
+	ok(got == err, "%s: %s (%s)", what, strerror(err), strerror(got));
 	/* A lie takes nothing from the truth. */
 	is_shown("dune_guard_inside", "loaded, and guarded\n");
 	returns("read", 0, 0, SECRET, "it is");
@@ -219,6 +193,7 @@ static void all_lies(void)
 	lies(EXCHANGED, 0, ENOEXEC, "a page that is exchanged between freeze and arm");
 	lies(WRITTEN, 0, 0, "a byte that is written between freeze and arm");
 	lies(NO_FLUSH, 0, EBUSY, "a CPU that has not flushed");
+	lies(RELEASED_EARLY, 0, EINVAL, "a release of init before the module is armed");
 	lies(LOADED_TWICE, 0, EBUSY, "a module that is guarded already");
 	lies(LOADED_TWICE, 1, EINVAL, "and as another one");
 }
@@ -236,11 +211,11 @@ static void many_places(void)
 	ok(blocks >= 8, "%llu blocks of memory", blocks);
 	for (round = 0; round < 2; round++) {
 		for (i = 0, failed = 0; i < blocks; i++) {
-			failed += lie(ELSEWHERE, i) == -ENOEXEC;
+			failed += outside_lie(ELSEWHERE, i) == ENOEXEC;
 			failed += !module_unload("dune_guard_inside");
 		}
 		is(failed, 2 * blocks, "other bytes at each place");
-		is(lie(TOO_MUCH, 0), -ENOMEM, "more than the guard has memory for");
+		is(outside_lie(TOO_MUCH, 0), ENOMEM, "more than the guard has memory for");
 		is(module_unload("dune_guard_inside"), 0, "the module is unloaded");
 		is(guard_status(fd).memory_left, left,
 		   "the guard has as much memory left as before");

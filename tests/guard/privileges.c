@@ -47,10 +47,6 @@ enum { WITH_EDU = 1, WITH_NIC = 2, WITH_SHARED = 4, WITH_PORTS = 8, WITH_MSR = 1
 #define MSR		0x1a0
 #define VALUE		0x850089ULL
 
-/* The guard's VMMCALLs. */
-#define CALL_RANDOM	0x40
-#define CALL_COUNTER	0x41
-
 static int guard;
 /* Of the guard's memory, without the module. */
 static unsigned int memory_left;

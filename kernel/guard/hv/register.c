@@ -471,7 +471,7 @@ static void release_step(struct hv_guarded *guarded)
 /* RELEASE: takes init's text and constants from M. */
 static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
-	u32 first = hv_registration_lasting(guarded->copy);
+	u32 first = hv_registration_lasting(guarded->copy), i;
 
 	/* Arming would open the frames of init again. */
 	if (!registration_runs(&guarded->border) || guarded->golden == first || guarded->releasing)
@@ -482,6 +482,9 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	map(cpu, guarded, first, false);
 	guarded->mapped = first;
 	guarded->releasing = hv_present;
+	/* Whatever Linux puts there is outside of the module. */
+	for (i = CONTENT_INIT_TEXT; guarded->known && i <= CONTENT_INIT_DATA; i++)
+		guarded->known->memory[i].size = 0;
 	return 0;
 }
 

@@ -38,6 +38,7 @@
 #define WAY_VMAP	1	/* a mapping of the page */
 #define WAY_OWN		2	/* a page-table entry of our own */
 #define WAY_AS_IT_IS	3	/* the address that the module itself has */
+#define WAY_IOREMAP	4	/* a device's memory, which Linux is made to believe that it is */
 
 #define GUARD_CALL	0x64756e6500000000
 
@@ -69,6 +70,17 @@ static u64 wanted[3], seen;
 	di_ ? -EFAULT : 0;							\
 })
 
+/* Linux maps no memory so, except for pages that are reserved. */
+static void *map_as_device(struct page *page)
+{
+	void *address;
+
+	SetPageReserved(page);
+	address = (void __force *)ioremap(page_to_phys(page), PAGE_SIZE);
+	ClearPageReserved(page);
+	return address;
+}
+
 static void *map(int way, u64 physical)
 {
 	struct page *page = pfn_to_page(physical >> PAGE_SHIFT);
@@ -78,6 +90,8 @@ static void *map(int way, u64 physical)
 		return phys_to_virt(physical & PAGE_MASK);
 	case WAY_VMAP:
 		return vmap(&page, 1, VM_MAP, PAGE_KERNEL);
+	case WAY_IOREMAP:
+		return map_as_device(page);
 	default:
 		/* A page of vmalloc's, whose entry is then changed to lead to the frame. */
 		return vmalloc(PAGE_SIZE);
@@ -88,6 +102,8 @@ static void unmap(int way, void *address)
 {
 	if (way == WAY_VMAP)
 		vunmap(address);
+	else if (way == WAY_IOREMAP)
+		iounmap((void __iomem __force *)address);
 	else if (way == WAY_OWN)
 		vfree(address);
 }
@@ -166,6 +182,34 @@ static long access(int way, u64 physical, bool write, u64 value)
 		err = copy_from_kernel_nofault(&found, word, 8);
 	close_page(&view);
 	return err;
+}
+
+/* ---- /dev/mem ---- */
+
+static noinline int allowed(unsigned long page)
+{
+	return 1;
+}
+
+static int on_question(struct kprobe *probe, struct pt_regs *regs)
+{
+	regs->ip = (unsigned long)allowed;
+	return 1;
+}
+
+static struct kprobe question;
+
+/* From now on a program may read and map all memory by /dev/mem, or it may so no more. */
+static long open_dev_mem(bool open)
+{
+	if (!open) {
+		unregister_kprobe(&question);
+		return 0;
+	}
+	question = (struct kprobe){
+		.symbol_name = "devmem_is_allowed", .pre_handler = on_question,
+	};
+	return register_kprobe(&question);
 }
 
 /* ---- secrets of other modules ---- */
@@ -1024,6 +1068,8 @@ static long attack(const char *word, u64 a, u64 b, u64 c)
 		return access(a, b, true, c);
 	if (!strcmp(word, "scan"))
 		return scan(a, b, c);
+	if (!strcmp(word, "dev-mem"))
+		return open_dev_mem(a);
 	if (!strcmp(word, "search"))
 		return search(a, b, c);
 	if (!strcmp(word, "want"))

@@ -22,6 +22,7 @@
 
 #include "guard/linux/views.h"
 #include "inside.h"
+#include "lies.h"
 
 /* Since 6.16 the size is in the name. */
 #ifndef rdmsrq
@@ -71,6 +72,20 @@ u64 outside_deeper(u64 depth)
 EXPORT_SYMBOL_GPL(outside_deeper);
 
 /* ---- the registration ---- */
+
+s64 outside_guard_call(u64 number, u64 b, u64 c)
+{
+	s64 result;
+
+	asm volatile("vmmcall" : "=a" (result), "+b" (b) : "a" (HV_CALL + number), "c" (c) :
+		     "memory", "rdx", "rsi");
+	return result;
+}
+
+void outside_flush_guard(void *unused)
+{
+	outside_guard_call(HV_CALL_FLUSH, 0, 0);
+}
 
 struct part {
 	unsigned long base, size;
@@ -211,7 +226,7 @@ static int enroll(const struct module *module)
 #ifdef CONFIG_MODULE_UNLOAD
 	registration->exit = (unsigned long)module->exit - parts[0].base;
 #endif
-	err = guard_views_arm(NUMBER, registration);
+	err = outside_arm(NUMBER, registration);
 	pr_info("dune-guard-outside: %u pages of text, %u others, %u entries: %d\n",
 		registration->text_pages, registration->data_count, registration->entry_count,
 		err);
@@ -220,33 +235,6 @@ static int enroll(const struct module *module)
 }
 
 /* ---- lies about where a described module is ---- */
-
-/* tests/guard/enforced.c has the same. */
-enum lie {
-	NO_LIE,
-	OTHER_PAGE,		/* a copy of a page of the text, with other bytes */
-	SAME_PAGE,		/* a true copy of it, to which no address leads */
-	SWAPPED_PAGES,		/* two pages of the text */
-	TWICE,			/* one page of the text for two */
-	PAGE_AT,		/* the first page is at the physical address lie_value */
-	DEVICE,			/* where a graphics card has its memory */
-	TOO_HIGH,		/* an address where nothing is */
-	NO_INIT,		/* without the regions of init */
-	IS_LIVE,		/* init has run, they say */
-	OTHER_ADDRESS,		/* the text is elsewhere */
-	OTHER_RODATA,		/* the constants are where the data are */
-	USER_ADDRESS,		/* the text is in the user's half */
-	TOO_LARGE,		/* a region that wraps */
-	OTHER_NUMBER,		/* it is the module with the number lie_value */
-	EXCHANGED,		/* between freeze and arm, the address leads to another page */
-	WRITTEN,		/* between freeze and arm, the kernel writes to the text */
-	NO_FLUSH,		/* it is armed before all CPUs have flushed */
-	LOADED_TWICE,		/* the text of a module that is guarded already, as lie_value */
-	DATA_AT,		/* the data are at the address lie_value */
-	TABLE_AT,		/* and a page table of their address is at the physical lie_value */
-	ELSEWHERE,		/* the text is far away, and a page in a block: both of lie_value */
-	TOO_MUCH,		/* the text is far away, and has pages of all blocks */
-};
 
 /* Blocks of 2 MB, so that pages of two blocks have no page table in common. */
 #define MOST_BLOCKS	16
@@ -262,20 +250,6 @@ module_param(lie, ulong, 0600);
 module_param(lie_value, ulong, 0600);
 static int lied = -ENOENT;
 
-static s64 guard_call(u64 number, u64 b, u64 c)
-{
-	s64 result;
-
-	asm volatile("vmmcall" : "=a" (result), "+b" (b) : "a" (HV_CALL + number), "c" (c) :
-		     "memory", "rdx", "rsi");
-	return result;
-}
-
-static void flush_guard(void *unused)
-{
-	guard_call(HV_CALL_FLUSH, 0, 0);
-}
-
 static pte_t *entry_of(unsigned long address);
 static void flush(void *unused);
 static u8 write_byte(const void *at, u8 value);
@@ -289,18 +263,23 @@ static s64 arm_after(u64 number, const struct hv_load *load, void *other)
 	u8 old = 0;
 	s64 err;
 
-	err = guard_call(HV_CALL_LOAD, number, virt_to_phys((void *)load));
+	err = outside_guard_call(HV_CALL_LOAD, number, virt_to_phys((void *)load));
 	if (err)
 		return err;
 	if (lie != NO_FLUSH)
-		on_each_cpu(flush_guard, NULL, 1);
+		on_each_cpu(outside_flush_guard, NULL, 1);
+	if (lie == RELEASED_EARLY) {
+		err = outside_guard_call(HV_CALL_RELEASE, number, 0);
+		guard_views_disarm(number);
+		return err;
+	}
 	if (lie == EXCHANGED) {
 		set_pte(entry, pfn_pte(page_to_pfn(virt_to_page(other)), PAGE_KERNEL_EXEC));
 		on_each_cpu(flush, NULL, 1);
 	}
 	if (lie == WRITTEN)
 		old = write_byte(byte, *byte ^ 4);
-	err = guard_call(HV_CALL_ARM, number, 0);
+	err = outside_guard_call(HV_CALL_ARM, number, 0);
 	if (lie == WRITTEN) {
 		/* It reads what it has written, and the module was not changed. */
 		if (*byte != (old ^ 4))
@@ -444,6 +423,7 @@ static int tell_lie(const struct module *module)
 	case EXCHANGED:
 	case WRITTEN:
 	case NO_FLUSH:
+	case RELEASED_EARLY:
 		err = arm_after(number, load, other);
 		goto out;
 	}
@@ -583,6 +563,27 @@ static u64 exchange(u64 frame)
 	on_each_cpu(flush, NULL, 1);
 	preempt_enable();
 	outside_catch_int3(false);
+	return read;
+}
+
+/* The module reads at a physical address in the upper half of all, where M's page tables are. */
+static u64 search_tables(void)
+{
+	u64 half = 1ULL << (min_t(u64, boot_cpu_data.x86_phys_bits, 48) - 1);
+	u64 *page = vmalloc(PAGE_SIZE), read;
+	pte_t *entry, was;
+
+	if (!page)
+		return -ENOMEM;
+	WRITE_ONCE(*page, 0);
+	entry = entry_of((unsigned long)page);
+	was = *entry;
+	set_pte(entry, pfn_pte((half + 0x123456000) >> PAGE_SHIFT, PAGE_KERNEL));
+	flush(NULL);
+	read = inside->fix_up(page);
+	set_pte(entry, was);
+	on_each_cpu(flush, NULL, 1);
+	vfree(page);
 	return read;
 }
 
@@ -737,13 +738,17 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 	if (!strcmp(word, "blocks"))
 		return take_blocks();
 	if (!strcmp(word, "guard-call"))
-		return guard_call(a, b, virt_to_phys(private));
+		return outside_guard_call(a, b, virt_to_phys(private));
+	if (!strcmp(word, "guard-call-at"))
+		return outside_guard_call(a, b, c);
 	if (!strcmp(word, "release"))
 		return guard_views_release(a);
 	if (!strcmp(word, "crossings"))
 		return guard_views_crossings(a);
 	if (!strcmp(word, "private"))
 		return virt_to_phys(private);
+	if (!strcmp(word, "golden") && inside)
+		return page_to_phys(vmalloc_to_page(inside->read)) + offset_in_page(inside->read);
 	if (!strcmp(word, "kernel-reads"))
 		return READ_ONCE(*private);
 	if (!strcmp(word, "kernel-writes"))
@@ -765,7 +770,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 	if (!strcmp(word, "fuzzed"))
 		return a == 0 ? fuzzed->fetches : a == 1 ? fuzzed->crossings :
 		       a == 2 ? fuzzed->calls : fuzzed->writes;
-	if (outside_attack(inside, private, word, a, b, &value))
+	if (outside_attack(inside, private, word, a, b, &value) ||
+	    outside_hook(inside, private, word, a, b, &value))
 		return value;
 	if (!strcmp(word, "read"))
 		return inside->read(private);
@@ -847,6 +853,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return with_forged_gs(inside->after_call, true);
 	if (!strcmp(word, "forged-gs-entry"))
 		return with_forged_gs(inside->read, false);
+	if (!strcmp(word, "search-tables"))
+		return search_tables();
 	if (!strcmp(word, "remap"))
 		return remap();
 	if (!strcmp(word, "exchange"))

@@ -190,35 +190,34 @@ void outside_catch_int3(bool catches)
 
 /* ---- the registration ---- */
 
-static s64 call(u64 number, u64 b, u64 c)
+struct hv_registration *outside_page_of_text(void **text)
 {
-	s64 result;
+	struct hv_registration *registration = (void *)get_zeroed_page(GFP_KERNEL);
 
-	asm volatile("vmmcall" : "=a" (result), "+b" (b) : "a" (HV_CALL + number), "c" (c) :
-		     "memory", "rdx", "rsi");
-	return result;
-}
-
-static void flush_guard(void *unused)
-{
-	call(HV_CALL_FLUSH, 0, 0);
+	*text = vmalloc(PAGE_SIZE);
+	if (!registration || !*text) {
+		vfree(*text);
+		free_page((unsigned long)registration);
+		return NULL;
+	}
+	registration->text = (u64)*text;
+	registration->text_pages = 1;
+	registration->init = HV_NOWHERE;
+	registration->exit = HV_NOWHERE;
+	registration->words[0] = page_to_phys(vmalloc_to_page(*text));
+	return registration;
 }
 
 /* Registers a page of our own as a module's text, and does not arm it. Returns the answer. */
 static s64 enroll(u64 number)
 {
-	struct hv_registration *registration = (void *)get_zeroed_page(GFP_KERNEL);
-	void *text = vmalloc(PAGE_SIZE);
-	s64 err = -ENOMEM;
+	void *text;
+	struct hv_registration *registration = outside_page_of_text(&text);
+	s64 err;
 
-	if (registration && text) {
-		registration->text = (u64)text;
-		registration->text_pages = 1;
-		registration->init = HV_NOWHERE;
-		registration->exit = HV_NOWHERE;
-		registration->words[0] = page_to_phys(vmalloc_to_page(text));
-		err = call(HV_CALL_REGISTER, number, virt_to_phys(registration));
-	}
+	if (!registration)
+		return -ENOMEM;
+	err = outside_guard_call(HV_CALL_REGISTER, number, virt_to_phys(registration));
 	/* A page that is frozen cannot be given back. */
 	if (err)
 		vfree(text);
@@ -232,9 +231,9 @@ static s64 enroll(u64 number)
  */
 static u64 thaw_early(u64 number)
 {
-	s64 err = call(HV_CALL_REVOKE, number, 0);
+	s64 err = outside_guard_call(HV_CALL_REVOKE, number, 0);
 
-	return err ?: call(HV_CALL_THAW, number, 0);
+	return err ?: outside_guard_call(HV_CALL_THAW, number, 0);
 }
 
 /* And with them. Returns what the private page then has. */
@@ -242,9 +241,9 @@ static u64 thaw(u64 number, const u64 *private)
 {
 	s64 err;
 
-	on_each_cpu(flush_guard, NULL, 1);
-	err = call(HV_CALL_THAW, number, 0);
-	on_each_cpu(flush_guard, NULL, 1);
+	on_each_cpu(outside_flush_guard, NULL, 1);
+	err = outside_guard_call(HV_CALL_THAW, number, 0);
+	on_each_cpu(outside_flush_guard, NULL, 1);
 	return err ?: READ_ONCE(*private);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Calls and returns of dune-guard-outside that no compiler makes. */
 #include <linux/linkage.h>
+#include <asm/segment.h>
 
 	.text
 
@@ -85,6 +86,74 @@ SYM_FUNC_START(outside_interrupt_return)
 	iretq
 1:	jmp	__x86_return_thunk
 SYM_FUNC_END(outside_interrupt_return)
+
+/* u64 outside_far_return(const void *to, const u64 *from): calls @to by a far return. */
+SYM_FUNC_START(outside_far_return)
+	mov	%rdi, %rax
+	mov	%rsi, %rdi
+	lea	1f(%rip), %rcx
+	push	%rcx
+	mov	%cs, %edx
+	push	%rdx
+	push	%rax
+	lretq
+1:	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_far_return)
+
+/*
+ * The next two call @to in ring 3, on this stack; they return RAX then. Each exception leads to
+ * outside_ring_trap, or to outside_ring_trap_without_error.
+ */
+.macro TO_RING_3
+	push	%rbx
+	push	%rbp
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	mov	%rsp, outside_ring_sp(%rip)
+	mov	%rdi, %rcx
+	mov	%rsi, %rdi
+	lea	outside_ring_landing(%rip), %rdx
+	push	%rdx
+	mov	%rsp, %rdx
+	xor	%eax, %eax
+.endm
+
+/* u64 outside_by_sysret(const void *to, const u64 *from) */
+SYM_FUNC_START(outside_by_sysret)
+	TO_RING_3
+	mov	$2, %r11d
+	sysretq
+SYM_FUNC_END(outside_by_sysret)
+
+/* u64 outside_by_iret(const void *to, const u64 *from) */
+SYM_FUNC_START(outside_by_iret)
+	TO_RING_3
+	push	$__USER_DS
+	push	%rdx
+	push	$2
+	push	$__USER_CS
+	push	%rcx
+	iretq
+SYM_FUNC_END(outside_by_iret)
+
+SYM_CODE_START(outside_ring_trap_without_error)
+	push	$0
+SYM_INNER_LABEL(outside_ring_trap, SYM_L_GLOBAL)
+	pop	outside_ring_error(%rip)
+outside_ring_landing:
+	mov	$__KERNEL_DS, %edx
+	mov	%edx, %ss
+	mov	outside_ring_sp(%rip), %rsp
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbp
+	pop	%rbx
+	jmp	__x86_return_thunk
+SYM_CODE_END(outside_ring_trap_without_error)
 
 /* raw_call()'s callee, which changes the register that raw_call() has its pointer in. */
 SYM_FUNC_START(outside_clobbers)

@@ -8,6 +8,7 @@
 #include <linux/io.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/smp.h>
 #include <linux/vmalloc.h>
 #include <asm/asm.h>
 #include <asm/msr.h>
@@ -36,6 +37,9 @@ static uint with;
 module_param(with, uint, 0600);
 static uint wrong;
 module_param(wrong, uint, 0600);
+/* Another CPU moves the device's BAR while its module is being armed. */
+static bool moves;
+module_param(moves, bool, 0600);
 
 /* The device edu behind a bridge, the one on bus 0, a network interface, and shared memory. */
 static struct pci_dev *edu, *other_edu, *nic, *shared, *other_bridge, *smbus;
@@ -146,26 +150,21 @@ u32 outside_privileges(struct hv_privilege *list)
 /* Another registration that wants @port and this MSR; its text is a page of the kernel's. */
 static u64 second(u64 port, u64 msr)
 {
-	struct hv_registration *registration = (void *)get_zeroed_page(GFP_KERNEL);
-	void *text = vmalloc(PAGE_SIZE);
+	void *text;
+	struct hv_registration *registration = outside_page_of_text(&text);
 	struct hv_privilege *list;
-	s64 err = -ENOMEM;
+	s64 err;
 
-	if (registration && text) {
-		registration->text = (u64)text;
-		registration->text_pages = 1;
-		registration->init = HV_NOWHERE;
-		registration->exit = HV_NOWHERE;
-		registration->words[0] = page_to_phys(vmalloc_to_page(text));
-		list = (void *)&registration->words[1];
-		add(list, HV_PRIVILEGE_PORTS, HV_NO_FUNCTION, port, 1);
-		add(list + 1, HV_PRIVILEGE_MSR, HV_NO_FUNCTION, msr, 1);
-		registration->privilege_count = 2;
-		err = guard_views_arm(SECOND, registration);
-		if (!err)
-			err = guard_views_disarm(SECOND);
-		/* Its shadow is given back. */
-	}
+	if (!registration)
+		return -ENOMEM;
+	list = (void *)&registration->words[1];
+	add(list, HV_PRIVILEGE_PORTS, HV_NO_FUNCTION, port, 1);
+	add(list + 1, HV_PRIVILEGE_MSR, HV_NO_FUNCTION, msr, 1);
+	registration->privilege_count = 2;
+	err = guard_views_arm(SECOND, registration);
+	if (!err)
+		err = guard_views_disarm(SECOND);
+	/* Its shadow is given back. */
 	vfree(text);
 	free_page((unsigned long)registration);
 	return err;
@@ -231,6 +230,65 @@ static u64 config_window(u32 function, u32 reg, u32 value)
 	writel(value, at + reg);
 	iounmap(at);
 	return config_read(function, reg);
+}
+
+/* ---- a BAR that is moved while its module is being armed ---- */
+
+static struct {
+	void __iomem *bar;	/* in the window */
+	bool is_ready, goes, is_done;
+} late;
+
+/* Uses the window by a translation from before the registration, and flushes then. */
+static void move_late(void *unused)
+{
+	writel(readl(late.bar), late.bar);
+	smp_store_release(&late.is_ready, true);
+	while (!smp_load_acquire(&late.goes))
+		cpu_relax();
+	writel(0xd0000000, late.bar);
+	outside_flush_guard(NULL);
+	smp_store_release(&late.is_done, true);
+}
+
+static s64 arm_while_moving(u64 number, const struct hv_registration *registration)
+{
+	void __iomem *page = ioremap(window() + ((u64)function_of(edu) << 12), PAGE_SIZE);
+	unsigned int other;
+	u32 bar;
+	s64 err;
+
+	if (!page)
+		return -ENOMEM;
+	late.bar = page + PCI_BASE_ADDRESS_0;
+	late.is_ready = false;
+	late.goes = false;
+	late.is_done = false;
+	bar = readl(late.bar);
+	other = cpumask_any_but(cpu_online_mask, get_cpu());
+	smp_call_function_single(other, move_late, NULL, 0);
+	while (!smp_load_acquire(&late.is_ready))
+		cpu_relax();
+	err = outside_guard_call(HV_CALL_REGISTER, number, virt_to_phys((void *)registration));
+	smp_store_release(&late.goes, true);
+	while (!smp_load_acquire(&late.is_done))
+		cpu_relax();
+	put_cpu();
+	on_each_cpu(outside_flush_guard, NULL, 1);
+	if (!err) {
+		err = outside_guard_call(HV_CALL_ARM, number, 0);
+		if (err)
+			guard_views_disarm(number);
+	}
+	iounmap(page);
+	config_write(function_of(edu), PCI_BASE_ADDRESS_0, DATA, 4, bar);
+	return err;
+}
+
+int outside_arm(u64 number, const struct hv_registration *registration)
+{
+	return moves ? arm_while_moving(number, registration) :
+		       guard_views_arm(number, registration);
 }
 
 /* OUTSL to CFCh. Returns whether it raises an exception, and the register is the same. */
@@ -367,7 +425,7 @@ static u64 write_msr(u64 rcx, u64 value)
 	return read_msr(rcx);
 }
 
-static s64 monitor_call(u64 number)
+s64 outside_monitor_call(u64 number)
 {
 	u64 b = 0, c = 0, d, si;
 	s64 result;
@@ -377,6 +435,7 @@ static s64 monitor_call(u64 number)
 		     : "a" (HV_CALL + number) : "memory");
 	return b || c ? 1 : result;
 }
+EXPORT_SYMBOL_GPL(outside_monitor_call);
 
 static u64 random(const struct inside *inside)
 {
@@ -471,7 +530,7 @@ static bool kernel_command(const char *word, u64 a, u64 b, u64 c, u64 *result)
 	else if (!strcmp(word, "k-msr-write"))
 		*result = write_msr(a, b);
 	else if (!strcmp(word, "k-call"))
-		*result = monitor_call(a);
+		*result = outside_monitor_call(a);
 	else if (!strcmp(word, "k-in"))
 		*result = in_any(a, b);
 	else if (!strcmp(word, "k-out"))

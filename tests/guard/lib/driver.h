@@ -9,6 +9,7 @@ struct driver {
 	const char *file, *name;
 	const char *device;	/* vendor and device, as in sysfs; NULL: it gets no privilege */
 	unsigned int bar;	/* of its registers */
+	const char *parameter;	/* of the module, or NULL */
 };
 
 /* Run dunectl guard with these words of the shell. Its exit status; command.h has its output. */

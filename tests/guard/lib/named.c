@@ -24,6 +24,8 @@ static unsigned long long result_of(const struct attack *one)
 	case KEEPER:
 		return ask_module("dune-guard-secret", one->word, one->with[0], one->with[1],
 				  one->with[2]);
+	case LIAR:
+		return outside_lie(one->with[0], one->with[1]);
 	default:
 		return one->function();
 	}

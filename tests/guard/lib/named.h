@@ -13,6 +13,7 @@ enum attacker {
 	ATTACKER,	/* attack/: its error, or what it has found */
 	OUTSIDE,	/* the kernel around the guarded module (inside/) */
 	KEEPER,		/* the kernel around the module of class S (secret/) */
+	LIAR,		/* the same kernel: outside_lie(), by the numbers @with */
 	PROGRAM,	/* @function */
 };
 
@@ -31,6 +32,13 @@ struct attack {
 	unsigned long long with[3], stopped;
 	unsigned long long (*function)(void);
 };
+
+/* What a table of attacks is written with. */
+#define NAMED(one, line)	.name = (one), .what = (line)
+#define BY(who, request, ...)	.by = (who), .word = (request), .with = { __VA_ARGS__ }
+#define BY_LIE(...)		.by = LIAR, .with = { __VA_ARGS__ }
+#define BY_US(steps)		.by = PROGRAM, .function = (steps)
+#define COUNT(table)		(sizeof(table) / sizeof((table)[0]))
 
 /* One verdict for each attack, or for those that are named, if names are given. */
 void attacks_make(const struct attack *attacks, size_t count, char **names);

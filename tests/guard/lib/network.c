@@ -2,10 +2,13 @@
 /* The network of the machine's network card: see network.h. */
 #define _GNU_SOURCE
 #include "network.h"
+#include "command.h"
+#include "tap.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <stdio.h>
@@ -181,4 +184,35 @@ long network_send(int from, char hash[65])
 	hash[got] = 0;
 	close(socket_fd);
 	return size >= 0 && got < 64 ? -EIO : size;
+}
+
+void network_hash(const char *path, char hash[65])
+{
+	char command[400];
+
+	snprintf(command, sizeof(command), "sha256sum <%s", path);
+	if (command_run(command))
+		bail("%s has no SHA-256", path);
+	snprintf(hash, 65, "%.64s", command_output);
+}
+
+bool network_fetches(const char *path, const char *to, const char *hash)
+{
+	int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	long size = network_fetch(path, fd);
+	char got[65];
+
+	close(fd);
+	network_hash(to, got);
+	return size > 0 && !strcmp(got, hash);
+}
+
+bool network_sends(const char *path, const char *hash)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char got[65];
+	long size = network_send(fd, got);
+
+	close(fd);
+	return size > 0 && !strcmp(got, hash);
 }

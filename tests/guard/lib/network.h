@@ -22,5 +22,10 @@ int network_echo(void);
 long network_fetch(const char *path, int to);
 /* Send a file, of which the server tells the SHA-256. The bytes, or -errno. */
 long network_send(int from, char hash[65]);
+/* The SHA-256 of a file as sha256sum has it, without the network. */
+void network_hash(const char *path, char hash[65]);
+/* A file of this computer and of the other one is fetched, or sent, and has that SHA-256 then. */
+bool network_fetches(const char *path, const char *to, const char *hash);
+bool network_sends(const char *path, const char *hash);
 
 #endif

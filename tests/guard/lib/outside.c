@@ -5,6 +5,7 @@
 #include "modules.h"
 #include "proc.h"
 #include "tap.h"
+#include "timing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,9 @@
 #include <unistd.h>
 
 #define DEBUGFS	"/sys/kernel/debug"
+#define LIE	"/sys/module/dune_guard_outside/parameters/lie"
+#define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
+#define LIVEPATCH "/sys/kernel/livepatch/dune_guard_livepatch"
 
 void debugfs_mount(void)
 {
@@ -65,4 +69,39 @@ unsigned long long outside(const char *word, unsigned long long a, unsigned long
 unsigned long long crossings(int which)
 {
 	return outside("crossings", which, 0);
+}
+
+int outside_lie(enum lie which, unsigned long value)
+{
+	char text[40];
+	int err;
+
+	module_unload("dune_guard_inside");
+	snprintf(text, sizeof(text), "%lu", value);
+	file_write(VALUE, text);
+	snprintf(text, sizeof(text), "%d", which);
+	file_write(LIE, text);
+	err = module_insert("dune-guard-inside", "");
+	file_write(LIE, "0");
+	if (err)
+		bail("dune-guard-inside.ko cannot be loaded: %s", strerror(-err));
+	return -(int)outside("lied", 0, 0);
+}
+
+unsigned long long livepatched(void)
+{
+	unsigned long long got;
+	int err = module_insert("dune-guard-livepatch", "");
+
+	if (err)
+		bail("dune-guard-livepatch.ko cannot be loaded: %s", strerror(-err));
+	WAIT_FOR(file_number(LIVEPATCH "/transition") == 0, 60);
+	got = outside("read", 0, 0);
+	err = file_write(LIVEPATCH "/enabled", "0");
+	if (err)
+		bail("the live patch cannot be disabled: %s", strerror(-err));
+	WAIT_FOR(access(LIVEPATCH, F_OK), 60);
+	if (module_unload("dune_guard_livepatch"))
+		bail("the live patch cannot be removed");
+	return got;
 }

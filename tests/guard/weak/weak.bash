@@ -18,9 +18,10 @@ limit=$((75 * ${TEST_TIME_FACTOR:-4}))
 short=(does-not-hide-its-memory allows-mtrrs takes-any-place-for-an-entry
 	believes-registers-after-a-call lets-others-claim-addresses leaves-registers)
 
-# The machine of the mode "guard", with one CPU.
-machine=(--kernel "$kernel" --device edu --device bridges --device e1000 --device ivshmem
-	--device ib700 --no-module)
+# The machine of the mode "guard", with one CPU, and that of "guard-q35".
+devices=(--kernel "$kernel" --no-module --device edu --device bridges --device e1000
+	--device ivshmem --device ib700)
+chipset=(--device q35 --device no-i8042 --cpus 2)
 
 is_chosen() {
 	local text
@@ -40,7 +41,9 @@ is_chosen() {
 # weakening NAME PROGRAM FILE ATTACK...
 weakening() {
 	local name=$1 program=$2 file=$3 module=$PWD/$release/$1.ko output attack
+	local machine=("${devices[@]}")
 	shift 3
+	[ "$program" != attacks_chipset ] || machine+=("${chipset[@]}")
 	output=$(DUNE_BUILD=$build env "DUNE-GUARD_KO=$module" timeout $((limit + 60)) \
 		"$build/bin/dunectl" machine run "${machine[@]}" --timeout "$limit" -- \
 		"$build/tests/guard/$program.t" "$@" 2>&1 </dev/null)

@@ -19,7 +19,7 @@ pub struct Device {
 
 impl Device {
     /// All devices.
-    pub const ALL: [&'static Device; 6] = [
+    pub const ALL: [&'static Device; 7] = [
         &Device {
             name: "edu",
             summary: "a device that computes and copies memory, on bus 0",
@@ -68,6 +68,11 @@ impl Device {
             summary: "another chipset, whose PCI configuration space is also in memory",
             arguments: &["-machine", "q35"],
         },
+        &Device {
+            name: "no-i8042",
+            summary: "no keyboard controller: ports 64h and 92h reset nothing",
+            arguments: &["-machine", "i8042=off"],
+        },
     ];
 }
 
@@ -100,7 +105,7 @@ mod tests {
         let error = "floppy".parse::<&Device>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700, q35"
+            "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700, q35, no-i8042"
         );
     }
 }
