@@ -476,6 +476,8 @@ static void on_module(char **names)
 		  BY(OUTSIDE, "guard-call-at", CALL_LOAD, 5, private), .stopped = INVALID },
 		{ NAMED("call-middle", "a call of a function that is no entry"),
 		  BY(OUTSIDE, "middle") },
+		{ NAMED("call-alias", "its call of itself at an address that the kernel mapped"),
+		  BY(OUTSIDE, "alias"), .stopped = SECRET },
 		{ NAMED("jump-after-entry", "a jump to an entry's second instruction"),
 		  BY(OUTSIDE, "after-entry") },
 		{ NAMED("return-into", "a return into it"), BY(OUTSIDE, "return-into") },

@@ -80,13 +80,7 @@ static unsigned long long patch_site(void)
 	return outside("patch-site", 0xc3, 0);
 }
 
-/* The module calls ftrace then, as its description allows. What the replacement gets. */
-static unsigned long long hook_by_ftrace(void)
-{
-	load_again();
-	return outside("ftrace", 0, 0);
-}
-
+/* A call of ftrace's, for which the description has a place. Returns what the entry gives. */
 static unsigned long long hook_by_livepatch(void)
 {
 	load_again();
@@ -150,10 +144,8 @@ static void attack_content(char **names)
 		  BY_US(patch_site), .stopped = SECRET },
 		{ NAMED("release-early", "init's frames released before the module is armed"),
 		  BY_LIE(RELEASED_EARLY), .stopped = EINVAL },
-		{ NAMED("carried-ftrace", "a service, by a hook of ftrace's that the module calls"),
-		  BY_US(hook_by_ftrace), .stopped = DENIED },
-		{ NAMED("carried-livepatch", "by a live patch"), BY_US(hook_by_livepatch),
-		  .stopped = DENIED },
+		{ NAMED("described-livepatch", "a live patch of the module"),
+		  BY_US(hook_by_livepatch), .stopped = SECRET },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),

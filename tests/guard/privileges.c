@@ -156,6 +156,9 @@ static void bars_stay(void)
 	gives("config-reserved", EDU, 0x10, 0xd0000000, bar, "with reserved bits in CF8h");
 	gives("config-reserved", EDU, 0x3c, 0, run("config-read", EDU, 0x3c, 0),
 	      "with these a register that may be written");
+	is_logged("config-between", EDU, 0x10, 0xd0000000, bar, DUNE_GUARD_LOG_PCI,
+		  "by an access that begins in the register before");
+	gives("config-between", OTHER_EDU, 0x10, bar, other, "another device's");
 	through_window(bar);
 	gives("config-fuzz", EDU, 0, 0, 0, "each register by all ports and sizes");
 	gives("config-fuzz", BRIDGE, 0, 0, 0, "those of the bridge");
@@ -464,6 +467,11 @@ int main(void)
 	diag("with a BAR of 32 MB: entry and return: %llu", run("cost-of", 0, 0, 0));
 	gives("l-read", SHARED, 0x1000, 0, ~0ULL, "the module's text without the privilege");
 	is_logged("k-call", CALL_COUNTER, 0, 0, -EPERM, DUNE_GUARD_LOG_CALL, "no service");
+	unload();
+	set(WITH, WITH_PORTS);
+	load(0);
+	is_logged("config", NIC, 0x414, ARM & ~0x3fULL, run("bar", NIC, 1, 0) | 1,
+		  DUNE_GUARD_LOG_PCI, "a device is laid over the ports");
 	unload();
 	set(WITH, WITH_EDU);
 	load(0);

@@ -207,6 +207,7 @@ static const struct inside inside = {
 	.middle = inner_read,
 	.after_call = inner_after_call,
 	.other_page = inner_other_page,
+	.store = inner_store,
 };
 
 /* Not in .init.text, which is no part of the text. */

@@ -62,6 +62,8 @@ struct inside {
 	const void *after_call;
 	/* A page of the text that is full of INT3. */
 	const void *other_page;
+	/* Stores its second argument at its first one. */
+	const void *store;
 };
 
 /* inside_code.S: */
@@ -69,7 +71,7 @@ u64 enter_raw_call(u64 (*function)(u64 argument), const u64 *private, u64 argume
 u64 enter_flags(void);
 u64 enter_control(u64 number);
 void enter_nothing(void);
-extern const char inner_after_call[], inner_other_page[];
+extern const char inner_after_call[], inner_other_page[], inner_store[];
 
 /* inside_devices.c: */
 u64 enter_read_memory(const void __iomem *at);

@@ -41,6 +41,13 @@ SYM_FUNC_START(enter_nothing)
 	RET
 SYM_FUNC_END(enter_nothing)
 
+/* No entry. It works at any address, since it calls nothing and returns without a thunk. */
+SYM_FUNC_START(inner_store)
+	mov	%rsi, (%rdi)
+	ANNOTATE_UNRET_SAFE
+	ret
+SYM_FUNC_END(inner_store)
+
 	.balign	4096, 0xcc
 	.globl	inner_other_page
 inner_other_page:

@@ -12,6 +12,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/pgtable.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
 #include <linux/string.h>
@@ -58,6 +59,53 @@ static u64 clobber(const struct inside *inside, u64 *private)
 	static u64 ours = TAMPERED;
 
 	return inside->raw_call(outside_clobbers, private, (u64)&ours);
+}
+
+/* ---- the text at another address ---- */
+
+/* Pages of the text, as the kernel maps them. */
+#define ALIAS_PAGES	2
+static u64 alias;
+
+/* The kernel may not execute them there: the call returns then. */
+static int on_fault(struct notifier_block *block, unsigned long event, void *data)
+{
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
+
+	if (event != DIE_GPF || regs->ip - alias >= ALIAS_PAGES * PAGE_SIZE)
+		return NOTIFY_DONE;
+	regs->ip = *(u64 *)regs->sp;
+	regs->sp += 8;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block fault_block = { .notifier_call = on_fault };
+
+/*
+ * The module calls a function of its own that is no entry, by that address. It would write to the
+ * private page, of which the content is returned.
+ */
+static u64 call_alias(const struct inside *inside, u64 *private)
+{
+	u64 at = (u64)inside->store, result, i;
+	struct page *pages[ALIAS_PAGES];
+	unsigned int level;
+	pte_t *entry;
+
+	for (i = 0; i < ALIAS_PAGES; i++)
+		pages[i] = vmalloc_to_page((void *)(at & PAGE_MASK) + i * PAGE_SIZE);
+	alias = (u64)vmap(pages, ALIAS_PAGES, VM_MAP, PAGE_KERNEL_EXEC);
+	if (!alias)
+		return 0;
+	for (i = 0; i < ALIAS_PAGES; i++) {
+		entry = lookup_address(alias + i * PAGE_SIZE, &level);
+		set_pte(entry, pte_mkexec(*entry));
+	}
+	register_die_notifier(&fault_block);
+	result = inside->raw_call((void *)(alias + (at & ~PAGE_MASK)), private, (u64)private);
+	unregister_die_notifier(&fault_block);
+	vunmap((void *)alias);
+	return result;
 }
 
 /* ---- interrupts ---- */
@@ -257,6 +305,8 @@ bool outside_attack(const struct inside *inside, u64 *private, const char *word,
 		*result = inside->call((void *)strlen, (u64)private);
 	else if (!strcmp(word, "clobber"))
 		*result = clobber(inside, private);
+	else if (!strcmp(word, "alias"))
+		*result = call_alias(inside, private);
 	else if (!strcmp(word, "interrupt"))
 		*result = interrupt(inside, private, a);
 	else if (!strcmp(word, "control"))

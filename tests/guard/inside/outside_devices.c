@@ -214,6 +214,18 @@ static u64 config_reserved(u32 function, u32 reg, u32 value)
 	return config_read(function, reg);
 }
 
+/* At a place that is no register's. QEMU adds the lowest bits of port CF8h to that of the access. */
+static u64 config_between(u32 function, u32 reg, u32 value)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	outl(ENABLE | function << 8 | (reg - 1), ADDRESS);
+	outl(value << 8, DATA);
+	local_irq_restore(flags);
+	return config_read(function, reg);
+}
+
 /* Where function 0 of q35 has the window of configuration space; 0 for another one. */
 static u64 window(void)
 {
@@ -567,6 +579,8 @@ static bool kernel_device_command(const char *word, u64 a, u64 b, u64 c, u64 *re
 		*result = config_string(function, b);
 	else if (!strcmp(word, "config-reserved"))
 		*result = config_reserved(function, b, c);
+	else if (!strcmp(word, "config-between"))
+		*result = config_between(function, b, c);
 	else if (!strcmp(word, "config-window"))
 		*result = config_window(function, b, c);
 	else if (!strcmp(word, "window"))

@@ -298,7 +298,8 @@ void hv_pci_write(struct hv_cpu *cpu, u32 offset, u32 size, u32 data)
 	may = !(address & RESERVED) &&
 	      (lock ? may_write(lock, reg, mask, old, &value) : !claims(function, reg, value));
 	/* Writing what is registered changes nothing, and is no attack. */
-	if (value != wanted || (!may && ((value ^ read(function, reg)) & mask)))
+	if (value != wanted ||
+	    (!may && (address & RESERVED || ((value ^ read(function, reg)) & mask))))
 		hv_log(cpu, HV_LOG_PCI, function << 8 | reg);
 	hv_out(HV_PORT_PCI_ADDRESS, 4, address);
 	if (!may)
