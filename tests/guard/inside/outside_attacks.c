@@ -214,6 +214,7 @@ static s64 enroll(u64 number)
 	if (registration && text) {
 		registration->text = (u64)text;
 		registration->text_pages = 1;
+		registration->choice = CHOICE_LOG;
 		registration->init = HV_NOWHERE;
 		registration->exit = HV_NOWHERE;
 		registration->words[0] = page_to_phys(vmalloc_to_page(text));
