@@ -538,6 +538,8 @@ static u64 command(const char *word, u64 a, u64 b)
 		outw(a, 0xcf8);
 		return 0;
 	}
+	if (!strcmp(word, "watch-panic"))
+		return atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
 	if (!strcmp(word, "panic")) {
 		atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
 		panic("dune-guard-secret");
