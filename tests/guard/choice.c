@@ -453,15 +453,18 @@ static unsigned long long panic_content(void)
 static unsigned long long panic_secret(void)
 {
 	unsigned long long before;
+	int i;
 
 	if (file_write(OF_SECRETS, "nonsense") != -EINVAL || file_write(OF_SECRETS, "panic"))
 		bail("the choice for class S cannot be written");
 	secrets_load();
 	ask_module("dune-guard-secret", "enter", SECRET_STORE, 0, 0);
 	ask_module("dune-guard-secret", "plant", 0, 0, 0);
-	/* An interrupt does not return. */
-	ask_module("dune-guard-secret", "spin", 3000000, 4, 0);
-	before = ask_module("dune-guard-secret", "search", 0, 0, 0);
+	/* An interrupt does not return: once one has come while the secret is in registers. */
+	for (before = 0, i = 0; !before && i < 10; i++) {
+		ask_module("dune-guard-secret", "spin", 3000000, 4, 0);
+		before = ask_module("dune-guard-secret", "search", 0, 0, 0);
+	}
 	diag("before the panic: %llu secrets in all memory", before);
 	ask_module("dune-guard-secret", "watch-panic", 0, 0, 0);
 	ask_module("dune-guard-secret", "jump", 0, 0, 0);

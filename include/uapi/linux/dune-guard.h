@@ -251,9 +251,9 @@ struct dune_guard_crossings {
  * Registrations. A registered module is guarded when it is loaded, also once the guard is sealed.
  *
  * EINVAL: the guard is not launched, the description is damaged or for another kernel, or a flag or
- * @on_suspicion is not known; EPERM: it is sealed; EEXIST: the module is registered already; ENOSPC: there are too
- * many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP: the module is of
- * class S.
+ * @on_suspicion is not known; EPERM: it is sealed; EEXIST: the module is registered already;
+ * ENOSPC: there are too many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP:
+ * the module is of class S.
  */
 #define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
 /* EINVAL, EPERM: as above; ENOENT: it is not registered. */

@@ -439,7 +439,7 @@ static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 		hv_lower(cpu, NULL);
 	} else if (k_has) {
 		hv_inject(cpu, X86_TRAP_GP, true);
-		/* The text at another address; or what nobody may execute, such as private memory. */
+		/* The text at another address; or what nobody may execute: private memory. */
 		owner = hv_patch_owner(address);
 		if (owner) {
 			hv_suspect(cpu, owner, SUSPECT_PLACE, rip);

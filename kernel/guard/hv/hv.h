@@ -50,8 +50,8 @@
 #define HV_CALL_SEAL		2	/* on each CPU: the guard is sealed when all have called */
 #define HV_CALL_COUNT		3	/* RBX: CPU, RCX: enum hv_count; RBX returns the number */
 /*
- * RBX: an entry; RBX returns the oldest one from there on, RCX its time, RDX the CPU, << 32 the kind
- * and << 56 enum border_choice, or 0, and RSI the value.
+ * RBX: an entry; RBX returns the oldest one from there on, RCX its time, RDX the CPU, << 32 the
+ * kind and << 56 enum border_choice, or 0, and RSI the value.
  */
 #define HV_CALL_LOG		4
 /*

@@ -77,10 +77,10 @@ void hv_before_reset(void)
 }
 
 /*
- * The same before a panic, and for secrets alone: a panic may need the drivers, and mostly ends in a
- * reset that does not pass through the guard. Linux goes on for a while, and code in ring 0 as long
- * as it likes, so that the lock is needed. Whoever leaves M may wait for it, so that it is not held
- * meanwhile.
+ * The same before a panic, and for secrets alone: a panic may need the drivers, and mostly ends in
+ * a reset that does not pass through the guard. Linux goes on for a while, and code in ring 0 as
+ * long as it likes, so that the lock is needed. Whoever leaves M may wait for it, so that it is not
+ * held meanwhile.
  */
 void hv_before_panic(void)
 {

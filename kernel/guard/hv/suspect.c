@@ -31,8 +31,8 @@ void hv_suspect_log(struct hv_cpu *cpu, const struct hv_guarded *guarded, u8 sus
  * Code in ring 0 can have a handler of its own, and continue. It has won nothing then. The module
  * was stopped before that, modules with secrets are revoked and have none left, and the fault
  * changes no register that decides on a right: what such code can do now, it could do before.
- * Without a usable handler the fault ends in a shutdown, and the guard resets the computer. It could
- * do so at once, but then nobody would learn why.
+ * Without a usable handler the fault ends in a shutdown, and the guard resets the computer. It
+ * could do so at once, but then nobody would learn why.
  */
 void hv_panic(struct hv_cpu *cpu)
 {

@@ -29,8 +29,8 @@
  *
  * register.c steps a registration, and frames.c changes the views; describe.c has the descriptions,
  * patch.c the kernel's patches; privilege/ has the privileges other than memory; nested.c has the
- * nested page tables, space.c and secret.c M's address space, for class D and class S; suspect.c has
- * what may follow suspicious activity, clear.c ends secrets, and tally.c counts crossings by
+ * nested page tables, space.c and secret.c M's address space, for class D and class S; suspect.c
+ * has what may follow suspicious activity, clear.c ends secrets, and tally.c counts crossings by
  * function.
  */
 #ifndef GUARD_HV_VIEWS_H

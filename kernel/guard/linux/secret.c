@@ -53,7 +53,7 @@ static const struct kernel_param_ops choice_ops = { .set = choice_set, .get = ch
 
 module_param_cb(secrets_on_suspicion, &choice_ops, NULL, 0600);
 MODULE_PARM_DESC(secrets_on_suspicion,
-		 "what happens on suspicious activity around a module of class S: lower, log (the default), stop or panic");
+		 "on suspicious activity around a module of class S: lower, log, stop or panic");
 
 /* The names of those that are guarded, by number; under the lock of state.c. */
 static const char *names[HV_REGISTRATIONS];

@@ -34,8 +34,8 @@ int guard_views_load(unsigned int number, const struct hv_load *load, u64 *findi
 /* Its init has returned, and Linux is about to free it. -EINVAL: nothing of init is frozen. */
 int guard_views_release(unsigned int number);
 /*
- * Returns enum registration_state, perhaps with HV_STATE_STOPPED, or a negative number if the module
- * is not loaded.
+ * Returns enum registration_state, perhaps with HV_STATE_STOPPED, or a negative number if the
+ * module is not loaded.
  */
 s64 guard_views_state(unsigned int number);
 

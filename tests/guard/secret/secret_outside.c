@@ -465,10 +465,16 @@ static u64 cost(void)
 	return best - empty;
 }
 
+/* A panic may be that of an exception, in which nothing can be mapped. */
 static int on_panic(struct notifier_block *block, unsigned long event, void *data)
 {
+	u64 all = 0;
+	u8 *at;
+
+	for (at = secret_private; at < secret_private_end; at += PAGE_SIZE)
+		all |= or_of_page((u64 *)at);
 	pr_emerg("dune-guard-secret: %llu secrets in all memory, %llx in private pages\n",
-		 search(0, 0), read_private(false));
+		 search(0, 0), all);
 	return NOTIFY_DONE;
 }
 

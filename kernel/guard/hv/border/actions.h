@@ -38,7 +38,7 @@ enum border_action_kind {
 	/* Of both. */
 	ACT_REPORT,		/* count the suspicion @argument */
 	ACT_LOG,		/* log it */
-	ACT_PANIC,		/* clear the secrets of all others, too, and make the kernel panic */
+	ACT_PANIC,		/* clear the secrets of all modules; the kernel panics */
 	ACT_CLEAR_SECRETS,	/* clear private frames and saved registers */
 	ACT_CHANGE,		/* of a crossing: step the registration with the event @argument */
 	ACT_REFUSE,		/* the administrator's or the loader's call fails */

@@ -18,9 +18,9 @@
  * that step was stored, too: a verdict must not come after another freeze.
  *
  * Code in a crossing reads state, begun, privileges, choice, stopped and generation without the
- * lock. That is safe because this CPU cannot acknowledge a flush before the crossing has ended: when
- * a revocation is complete, the CPU has left M or has seen the new state. Privileges and choice
- * change only while nothing is guarded, and what was stopped stays so.
+ * lock. That is safe because this CPU cannot acknowledge a flush before the crossing has ended:
+ * when a revocation is complete, the CPU has left M or has seen the new state. Privileges and
+ * choice change only while nothing is guarded, and what was stopped stays so.
  */
 #ifndef GUARD_BORDER_REGISTRATION_H
 #define GUARD_BORDER_REGISTRATION_H
