@@ -49,7 +49,7 @@ enum {
 
 /* ---- the guard's answers ---- */
 
-static void dunectl(const char *line)
+static void run_dunectl(const char *line)
 {
 	if (dunectl_guard(line))
 		bail("dunectl guard %s: %s", line, command_output);
@@ -141,8 +141,8 @@ static void enroll(unsigned int choice)
 	unload();
 	dunectl_guard("unregister dune_guard_inside");
 	snprintf(line, sizeof(line), "bind --force --on-suspicion %s " TOML, words[choice]);
-	dunectl(line);
-	dunectl("register " TOML);
+	run_dunectl(line);
+	run_dunectl("register " TOML);
 	logged(0, &wrong);
 }
 
@@ -189,12 +189,12 @@ static unsigned long long lasting(unsigned int choice)
 	wrong |= log_has(choice, 0);
 	snprintf(line, sizeof(line), "choice  %-15s on suspicious activity: %s\n",
 		 "dune_guard_inside", words[choice]);
-	dunectl("status");
+	run_dunectl("status");
 	if (!strstr(command_output, line) ||
 	    (stops && !strstr(command_output, "loaded, and stopped for good")))
 		wrong |= NOT_SHOWN;
 	snprintf(line, sizeof(line), "\"on-suspicion\":\"%s\"", words[choice]);
-	dunectl("status --json");
+	run_dunectl("status --json");
 	if (!strstr(command_output, line))
 		wrong |= NOT_SHOWN;
 	unload();
@@ -221,7 +221,7 @@ static unsigned long long entered(unsigned int choice)
 		wrong |= WRONG_RESULT;
 	if (crossings(REFUSED) < refused + 2)
 		wrong |= NOT_COUNTED;
-	dunectl("log");
+	run_dunectl("log");
 	if (choice > DUNE_GUARD_LOWER && !strstr(command_output, "; on suspicious activity: "))
 		wrong |= NOT_SHOWN;
 	return wrong | log_has(choice, of(2, choice));
@@ -381,7 +381,7 @@ static unsigned long long wrong_word(void)
 	int status;
 
 	enroll(DUNE_GUARD_LOG);
-	dunectl("unregister dune_guard_inside");
+	run_dunectl("unregister dune_guard_inside");
 	command_run("sed -i 's/^on-suspicion = .*/on-suspicion = \"reboot\"/' " BINDING);
 	status = dunectl_guard("register " TOML);
 	if (!strstr(command_output, "unknown variant `reboot`, expected one of `lower`, `log`"))
@@ -395,14 +395,14 @@ static unsigned long long edited(void)
 	unsigned long long wrong = 0;
 
 	enroll(DUNE_GUARD_LOG);
-	dunectl("unregister dune_guard_inside");
+	run_dunectl("unregister dune_guard_inside");
 	command_run("sed -i 's/^on-suspicion = .*/on-suspicion = \"stop\"/' " BINDING);
-	dunectl("register " TOML);
+	run_dunectl("register " TOML);
 	if (!is_in(DUNE_GUARD_WAITING, DUNE_GUARD_STOP_MODULE))
 		wrong |= WRONG_STATE;
-	dunectl("unregister dune_guard_inside");
+	run_dunectl("unregister dune_guard_inside");
 	command_run("sed -i '/^on-suspicion/d' " BINDING);
-	dunectl("register " TOML);
+	run_dunectl("register " TOML);
 	if (!is_in(DUNE_GUARD_WAITING, DUNE_GUARD_LOG))
 		wrong |= WRONG_STATE_AGAIN;
 	return wrong;
@@ -519,7 +519,7 @@ int main(int argc, char **argv)
 	module_unload("dune_guard_inside");
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	snprintf(line, sizeof(line), "describe %s -o " TOML, right_file());
-	dunectl(line);
+	run_dunectl(line);
 	make_changed();
 	outside_load("arm=0");
 	argv++;
