@@ -55,6 +55,8 @@ static void describe(const char *file, const char *edit)
 		bail("there is no description of %s", file);
 }
 
+static unsigned int choice = DUNE_GUARD_LOG;
+
 /* Registers DESCRIPTION, of which one byte is another one at @damage if that is not 0. */
 static int register_it(int fd, unsigned int damage)
 {
@@ -70,6 +72,7 @@ static int register_it(int fd, unsigned int damage)
 	memset(&request, 0, sizeof(request));
 	request.description = (unsigned long)words;
 	request.size = size;
+	request.on_suspicion = choice;
 	return ioctl(fd, DUNE_GUARD_REGISTER, &request) ? -errno : 0;
 }
 
@@ -249,6 +252,10 @@ int main(void)
 	module_unload(OWN_NAME);
 
 	refuses(register_it(fd, 2), EINVAL, "the description is damaged", "a damaged description");
+	for (choice = 0; choice <= DUNE_GUARD_PANIC + 1; choice += DUNE_GUARD_PANIC + 1)
+		refuses(register_it(fd, 0), EINVAL, "is no choice for suspicious activity",
+			"a choice for suspicious activity that is none");
+	choice = DUNE_GUARD_LOG;
 	describe(module_file(OWN), "s/^kernel = .*/kernel = \"5.10.0-1-amd64\"/");
 	refuses(register_it(fd, 0), EINVAL, "is described for the kernel 5.10.0-1-amd64",
 		"another kernel's module");

@@ -16,7 +16,7 @@
 #include <linux/types.h>
 
 /* dune_guard_status.version: a change that older programs would not understand counts it up. */
-#define DUNE_GUARD_VERSION	1
+#define DUNE_GUARD_VERSION	2
 
 /* dune_guard_status.state */
 #define DUNE_GUARD_OFF		0
@@ -80,6 +80,15 @@ struct dune_guard_answer {
 #define DUNE_GUARD_LOG_CONTENT		11	/* not the registered module; a linear address */
 #define DUNE_GUARD_LOG_PATCH		12	/* it has no effect inside; the address */
 
+/*
+ * What happens on suspicious activity around a module (docs/guard-modules.md): a registration's
+ * on_suspicion, which has to be one of these, and an entry's choice. Each includes those above it.
+ */
+#define DUNE_GUARD_LOWER	1	/* the code continues without privileges */
+#define DUNE_GUARD_LOG		2	/* and the guard's log has an entry */
+#define DUNE_GUARD_STOP_MODULE	3	/* and the module is never entered again */
+#define DUNE_GUARD_PANIC	4	/* and the kernel panics */
+
 /**
  * struct dune_guard_entry - DUNE_GUARD_GET_LOG: one entry of the guard's log
  * @index:	on input the wanted entry, from 0; on output the entry that was returned, which is a
@@ -88,6 +97,9 @@ struct dune_guard_answer {
  * @cpu:	the CPU's number
  * @kind:	DUNE_GUARD_LOG_*
  * @value:	by the kind
+ * @choice:	DUNE_GUARD_LOG, ...: it was suspicious activity around a module, for which this was
+ *		chosen; or 0
+ * @reserved:	0
  */
 struct dune_guard_entry {
 	__u64 index;
@@ -95,6 +107,8 @@ struct dune_guard_entry {
 	__u32 cpu;
 	__u32 kind;
 	__u64 value;
+	__u32 choice;
+	__u32 reserved;
 };
 
 /* dune_guard_registration.state */
@@ -102,8 +116,8 @@ struct dune_guard_entry {
 #define DUNE_GUARD_ARMED	1	/* it is loaded, and guarded: it is the registered one */
 #define DUNE_GUARD_DIFFERS	2	/* it is loaded, and another one */
 #define DUNE_GUARD_FAILED	3	/* it is loaded, and not guarded; there is an error */
-/* It is loaded, and not guarded any more: its exit has returned, or the guard has stopped it. */
-#define DUNE_GUARD_ENDED	4
+#define DUNE_GUARD_ENDED	4	/* it is loaded, and its exit has returned: not guarded */
+#define DUNE_GUARD_STOPPED	5	/* it is loaded, and was stopped for good: not entered */
 
 /* dune_guard_registration.finding: what differs */
 #define DUNE_GUARD_CONTENT_NO_REGION	1	/* no memory for the section that begins there */
@@ -163,6 +177,8 @@ struct dune_guard_privilege {
  *			returns it
  * @name:		_UNREGISTER, input: the module; the other two return it
  * @text:		as dune_guard_answer.text, but not of _GET_REGISTRATION
+ * @on_suspicion:	_REGISTER, input: DUNE_GUARD_LOWER, ...; _GET_REGISTRATION returns it
+ * @reserved:		_REGISTER, input: 0
  */
 struct dune_guard_registration {
 	__u64 description;
@@ -179,6 +195,8 @@ struct dune_guard_registration {
 	__u32 flags;
 	char name[DUNE_GUARD_NAME];
 	char text[200];
+	__u32 on_suspicion;
+	__u32 reserved;
 };
 
 /* Indices of dune_guard_crossings.crossings */
@@ -232,10 +250,10 @@ struct dune_guard_crossings {
 /*
  * Registrations. A registered module is guarded when it is loaded, also once the guard is sealed.
  *
- * EINVAL: the guard is not launched, the description is damaged or for another kernel, or a flag is
- * not known; EPERM: it is sealed; EEXIST: the module is registered already; ENOSPC: there are too
- * many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP: the module is of
- * class S.
+ * EINVAL: the guard is not launched, the description is damaged or for another kernel, or a flag or
+ * @on_suspicion is not known; EPERM: it is sealed; EEXIST: the module is registered already;
+ * ENOSPC: there are too many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP:
+ * the module is of class S.
  */
 #define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
 /* EINVAL, EPERM: as above; ENOENT: it is not registered. */

@@ -105,6 +105,8 @@ bool hv_call(struct hv_cpu *cpu)
 	case HV_CALL_TALLY:
 	case HV_CALL_LEFT:
 		result = hv_register_call(cpu, number, reg(cpu, REGS_RBX), *reg(cpu, REGS_RCX));
+		if (cpu->panics)
+			hv_panic(cpu);
 		break;
 	case HV_CALL_RANDOM:
 	case HV_CALL_COUNTER:

@@ -157,12 +157,6 @@ static noinline void restore_and_fix_up(struct hv_cpu *cpu, u32 slot, u64 reg)
 		cpu->regs[reg] = kernels;
 }
 
-static noinline void report(struct hv_cpu *cpu, enum hv_log_kind kind, u64 rip)
-{
-	cpu->crossings[HV_CROSSING_REFUSED]++;
-	hv_log(cpu, kind, rip);
-}
-
 static noinline void fault(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	/* In class S there is no L. */
@@ -386,15 +380,19 @@ static __always_inline void border_act(struct border *border, u32 kind, u32 argu
 		fault(cpu, guarded);
 		break;
 	case ACT_REPORT:
-		/* Where class S was is a secret. */
-		if (argument != SUSPECT_EXIT)
-			report(cpu, HV_LOG_ENTER, crossing->rip);
-		else
-			report(cpu, HV_LOG_EXIT, border->class == CLASS_S ? guarded->module.stub :
-									    crossing->rip);
+		cpu->crossings[HV_CROSSING_REFUSED]++;
+		break;
+	case ACT_LOG:
+		hv_suspect_log(cpu, guarded, argument, crossing->rip);
 		break;
 	case ACT_CHANGE:
 		hv_register_change(cpu, guarded, argument);
+		break;
+	case ACT_CLEAR_SECRETS:
+		/* hv_panic() does, when no CPU can write them any more. */
+		break;
+	case ACT_PANIC:
+		hv_panic(cpu);
 		break;
 	default:
 		hv_reset();
@@ -428,7 +426,8 @@ static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
 /* K fetches from L's text, or from none. */
 static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rip)
 {
-	u64 k_has = hv_nested_look(hv_vmcb_of_k(cpu)->control.exit_info_2);
+	u64 address = hv_vmcb_of_k(cpu)->control.exit_info_2, k_has = hv_nested_look(address);
+	struct hv_guarded *owner;
 
 	if (cpu->lowered) {
 		/* The kernel fetches elsewhere, or the text is not at its address. */
@@ -439,8 +438,15 @@ static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 		/* The module has left, or its init, and this CPU has not yet flushed. */
 		hv_lower(cpu, NULL);
 	} else if (k_has) {
-		report(cpu, HV_LOG_ENTER, rip);
 		hv_inject(cpu, X86_TRAP_GP, true);
+		/* The text at another address; or what nobody may execute: private memory. */
+		owner = hv_patch_owner(address);
+		if (owner) {
+			hv_suspect(cpu, owner, SUSPECT_PLACE, rip);
+		} else {
+			cpu->crossings[HV_CROSSING_REFUSED]++;
+			hv_log(cpu, HV_LOG_ENTER, rip);
+		}
 	} else {
 		/* It has nothing to do with a guarded module. */
 		hv_memory_fault(cpu);
@@ -545,7 +551,7 @@ static noinline bool is_done(struct hv_cpu *cpu, u32 code)
 static void look_for_search(struct hv_cpu *cpu)
 {
 	if (hv_space_is_beside(hv_vmcb_of_m(cpu)->control.exit_info_2))
-		hv_register_end(cpu, cpu->guarded);
+		hv_register_change(cpu, cpu->guarded, EVENT_STOP);
 }
 
 static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
@@ -577,7 +583,8 @@ static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 	crossing.event = &event;
 	border_out(&crossing.border, &exit);
 	/* Unlike an interrupt, a machine check is not pending any more. */
-	if (code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC && exit.is_fetch) {
+	if (code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC && exit.is_fetch &&
+	    !hv_panics(&hv_vmcb_of_k(cpu)->control)) {
 		set_exception(&event, X86_TRAP_MC, 0);
 		deliver(cpu, &event);
 	}

@@ -84,8 +84,9 @@ static s64 take_description(struct hv_known *known, const struct hv_description 
 		return -EINVAL;
 	if (known->content.header->class != CLASS_D)
 		return -EOPNOTSUPP;
-	if (!take_privileges(known, from))
+	if (!take_privileges(known, from) || !choice_is_known(from->choice))
 		return -EINVAL;
+	known->choice = from->choice;
 	if (from->has_tally) {
 		known->tally = hv_pool_take(HV_TALLY_PAGES);
 		if (!known->tally)
@@ -374,6 +375,7 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 	sizes.bug_count = header->bugs;
 	sizes.fixup_count = header->fixups;
 	sizes.privilege_count = known->privilege_count;
+	sizes.choice = known->choice;
 	sizes.init = init ? address_of(known, &init->at) - sizes.text : HV_NOWHERE;
 	sizes.exit = exit ? address_of(known, &exit->at) - sizes.text : HV_NOWHERE;
 	if (!hv_take_copy(guarded, &sizes))

@@ -11,10 +11,13 @@
 #include "guard/hv/hv.h"
 #include "x86/svm/vmcb.h"
 
+/* A double fault is the guard's own (hv_panic()): the guest's exception is not raised for it. */
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error)
 {
 	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
 
+	if (hv_panics(control))
+		return;
 	control->event_inj = vector | SVM_EVTINJ_TYPE_EXEPT | SVM_EVTINJ_VALID;
 	if (has_error)
 		control->event_inj |= SVM_EVTINJ_VALID_ERR;

@@ -50,7 +50,10 @@
 #define HV_CALL_STOP		1	/* this CPU, which then has no guard; not once sealed */
 #define HV_CALL_SEAL		2	/* on each CPU: the guard is sealed when all have called */
 #define HV_CALL_COUNT		3	/* RBX: CPU, RCX: enum hv_count; RBX returns the number */
-/* RBX: an entry; RBX returns the oldest one from there on, RCX, RDX and RSI what it has. */
+/*
+ * RBX: an entry; RBX returns the oldest one from there on, RCX its time, RDX the CPU, << 32 the
+ * kind and << 56 enum border_choice, or 0, and RSI the value.
+ */
 #define HV_CALL_LOG		4
 /*
  * Registrations (views.h). RBX: the number of one. REGISTER freezes the module's text, every CPU
@@ -63,7 +66,8 @@
 #define HV_CALL_ARM		7
 #define HV_CALL_REVOKE		8
 #define HV_CALL_THAW		9
-#define HV_CALL_STATE		10	/* RBX returns enum registration_state, or -1: unused */
+/* RBX returns enum registration_state, perhaps with HV_STATE_STOPPED; -1: it is unused. */
+#define HV_CALL_STATE		10
 #define HV_CALL_CROSSINGS	11	/* RBX: CPU, RCX: enum hv_crossing; RBX: the number */
 /*
  * Modules that are known by their content. RBX: the number of a registration. DESCRIBE and
@@ -91,6 +95,7 @@
 #include <linux/bits.h>
 #include <linux/build_bug.h>
 #include <linux/types.h>
+#include <asm/trapnr.h>
 
 #include "guard/hv/border/cpu.h"
 #include "x86/svm/instructions.h"
@@ -150,6 +155,9 @@ enum hv_crossing {
 
 #define HV_LOG_ENTRIES	64
 
+/* Of HV_CALL_STATE: the module was stopped for good. */
+#define HV_STATE_STOPPED	0x100
+
 /* Entries of M's page table that are the kernel's, and only for one stay in M (space.c). */
 #define HV_COPIED	16
 
@@ -204,6 +212,7 @@ struct hv_walk {
  * @steps:	the guest executes one instruction that may write to the guard's memory, or to a
  *		shadow
  * @counts:	exits by reason; other CPUs read them
+ * @panics:	hv_panic() is due as soon as this CPU has released the lock
  *
  * Used by that CPU alone, except for @counts and @crossings, and with hv_views_lock for M's page
  * table and @unmapped. The loader makes it, and clears it.
@@ -237,6 +246,7 @@ struct hv_cpu {
 	bool step_branches;
 	bool steps;
 	u64 counts[HV_COUNTS];
+	bool panics;
 } __aligned(64);
 
 static_assert(offsetof(struct hv_cpu, leave.rip) == HV_CPU_LEAVE_RIP);
@@ -485,6 +495,13 @@ u32 hv_pool_left(void);
 /* Whether a page is of the pool, or else the loader's or the image's. */
 bool hv_pool_has(const void *page);
 
+/* Whether the guest is about to get a double fault. */
+static inline bool hv_panics(const struct vmcb_control_area *control)
+{
+	return (control->event_inj & (SVM_EVTINJ_VALID | SVM_EVTINJ_VEC_MASK)) ==
+	       (SVM_EVTINJ_VALID | X86_TRAP_DF);
+}
+
 /* guest.c */
 void hv_inject(struct hv_cpu *cpu, unsigned int vector, bool has_error);
 void hv_skip(struct hv_cpu *cpu, unsigned int length);
@@ -492,11 +509,15 @@ void hv_skip_to(struct hv_cpu *cpu, u64 rip);
 
 /* reset.c */
 void hv_before_reset(void);
+/* All secrets are cleared. The lock is not held. */
+void hv_before_panic(void);
 void __noreturn hv_reset(void);
 void __noreturn hv_fault(void);
 
 /* log.c */
 void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value);
+/* The same of suspicious activity around a module, with what was chosen for that. */
+void hv_log_suspicion(struct hv_cpu *cpu, enum hv_log_kind kind, u8 choice, u64 value);
 /* An entry of the log: see HV_CALL_LOG. Returns whether there is one. */
 bool hv_log_read(u64 *index, u64 *time, u64 *cpu_and_kind, u64 *value);
 

@@ -19,7 +19,7 @@ static u8 log_lock;
 /*
  * Adds an entry. The lock decides on the order of entries of several CPUs; the time is read before.
  */
-void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value)
+static void add(struct hv_cpu *cpu, enum hv_log_kind kind, u8 choice, u64 value)
 {
 	u32 low, high;
 	u64 at;
@@ -28,9 +28,19 @@ void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value)
 	hv_lock(&log_lock);
 	at = log.next++ % HV_LOG_ENTRIES;
 	log.entries[at].time = low | (u64)high << 32;
-	log.entries[at].cpu_and_kind = cpu->number | (u64)kind << 32;
+	log.entries[at].cpu_and_kind = cpu->number | (u64)kind << 32 | (u64)choice << 56;
 	log.entries[at].value = value;
 	hv_unlock(&log_lock);
+}
+
+void hv_log(struct hv_cpu *cpu, enum hv_log_kind kind, u64 value)
+{
+	add(cpu, kind, 0, value);
+}
+
+void hv_log_suspicion(struct hv_cpu *cpu, enum hv_log_kind kind, u8 choice, u64 value)
+{
+	add(cpu, kind, choice, value);
 }
 
 bool hv_log_read(u64 *index, u64 *time, u64 *cpu_and_kind, u64 *value)

@@ -154,19 +154,24 @@ static bool carry(struct hv_guarded *guarded, const struct content_site *site, u
 	return false;
 }
 
-/* Carries what the kernel has written there, or logs that the module may not have it. */
-static void settle(struct hv_cpu *cpu, struct hv_guarded *guarded, const struct content_site *site,
-		   u32 region, u32 offset)
+/*
+ * Carries what the kernel has written there. Or the module may not have it, which is suspicious:
+ * returns the physical address then, and otherwise 0.
+ */
+static u64 settle(struct hv_guarded *guarded, const struct content_site *site, u32 region,
+		  u32 offset)
 {
 	/* Linux replaces the INT3 when the rest of its patch is written. */
-	if (!carry(guarded, site, region, offset) && *shadow_at(guarded, region, offset) != INT3)
-		hv_log(cpu, HV_LOG_PATCH,
-		       guarded->frames[frame_at(guarded, region, offset)] + offset % HV_PAGE);
+	if (carry(guarded, site, region, offset) || *shadow_at(guarded, region, offset) == INT3)
+		return 0;
+	return guarded->frames[frame_at(guarded, region, offset)] + offset % HV_PAGE;
 }
 
-static void settle_all(struct hv_cpu *cpu, struct hv_guarded *guarded)
+/* The same for all patches: the last one that is suspicious. */
+static u64 settle_all(struct hv_guarded *guarded)
 {
 	const struct content *content = &guarded->known->content;
+	u64 refused, last = 0;
 	u32 i, k;
 
 	for (i = 0; i < content->header->sections; i++) {
@@ -176,10 +181,13 @@ static void settle_all(struct hv_cpu *cpu, struct hv_guarded *guarded)
 		if (section->region != CONTENT_TEXT &&
 		    (section->region != CONTENT_INIT_TEXT || !guarded->init_size))
 			continue;
-		for (k = 0; k < section->sites; k++, site++)
-			settle(cpu, guarded, site, section->region,
-			       section->offset + site->offset);
+		for (k = 0; k < section->sites; k++, site++) {
+			refused = settle(guarded, site, section->region,
+					 section->offset + site->offset);
+			last = refused ?: last;
+		}
 	}
+	return last;
 }
 
 bool hv_patch_faults(struct hv_cpu *cpu, u64 address)
@@ -192,45 +200,61 @@ bool hv_patch_faults(struct hv_cpu *cpu, u64 address)
 	return cpu->patched;
 }
 
-static void look_at(struct hv_cpu *cpu, const struct written *written)
+/* Returns the physical address of what was written if it is suspicious. */
+static u64 look_at(u64 address, const struct written *written)
 {
 	struct hv_guarded *guarded = written->guarded;
 	const struct content_site *site = NULL;
 	u32 start = 0;
 	bool is_text = written->region == CONTENT_TEXT ||
 		       (written->region == CONTENT_INIT_TEXT && guarded->init_size);
+	u64 refused;
 
 	if (guarded->known && is_text)
 		site = content_site_at(&guarded->known->content, written->region, written->offset,
 				       &start);
-	if (!site) {
-		hv_log(cpu, HV_LOG_PATCH, cpu->patched);
-		return;
-	}
+	if (!site)
+		return address;
 	/* Until the module was compared, nothing is known of the place of a site. */
 	if (!registration_runs(&guarded->border) || !carry_begin(guarded)) {
 		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
-		return;
+		return 0;
 	}
-	settle(cpu, guarded, site, written->region, start);
+	refused = settle(guarded, site, written->region, start);
 	carry_end(guarded);
+	return refused;
 }
 
 void hv_patch_written(struct hv_cpu *cpu)
 {
 	struct written written;
+	u64 refused = 0;
 
 	if (!cpu->patched)
 		return;
 	hv_lock(&hv_views_lock);
 	if (find(cpu->patched, &written))
-		look_at(cpu, &written);
+		refused = look_at(cpu->patched, &written);
 	hv_unlock(&hv_views_lock);
 	cpu->patched = 0;
+	/* What it is about stays until this CPU acknowledges a flush. */
+	if (refused)
+		hv_suspect(cpu, written.guarded, SUSPECT_WRITE, refused);
+}
+
+struct hv_guarded *hv_patch_owner(u64 address)
+{
+	struct written found = {};
+
+	hv_lock(&hv_views_lock);
+	find(address, &found);
+	hv_unlock(&hv_views_lock);
+	return found.guarded;
 }
 
 bool hv_patch_carry(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
+	u64 refused = 0;
 	bool done;
 
 	hv_lock(&hv_views_lock);
@@ -239,10 +263,12 @@ bool hv_patch_carry(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	if (!done && carry_begin(guarded)) {
 		guarded->pending = false;
 		guarded->waits = 0;
-		settle_all(cpu, guarded);
+		refused = settle_all(guarded);
 		carry_end(guarded);
 		done = true;
 	}
 	hv_unlock(&hv_views_lock);
+	if (refused)
+		hv_suspect(cpu, guarded, SUSPECT_WRITE, refused);
 	return done || __atomic_add_fetch(&guarded->waits, 1, __ATOMIC_RELAXED) > MOST_WAITS;
 }

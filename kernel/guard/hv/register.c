@@ -63,6 +63,14 @@ static void act(struct hv_cpu *cpu, struct hv_guarded *guarded, u32 kind)
 	struct border border;
 
 	switch (kind) {
+	case ACT_LOG:
+		if (guarded->differs)
+			hv_log_suspicion(cpu, HV_LOG_CONTENT, guarded->border.choice,
+					 guarded->differs);
+		break;
+	case ACT_PANIC:
+		cpu->panics = true;
+		break;
 	case ACT_FREEZE:
 		hv_frames_freeze(guarded);
 		break;
@@ -103,6 +111,8 @@ static bool step(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	u32 i;
 
 	next = registration_step(old, event, &actions);
+	if (next.stopped && guarded->known)
+		guarded->known->stopped = true;
 	if (next.state == REGISTRATION_DYING)
 		registration_store(&guarded->border, old, next);
 	for (i = 0; i < actions.count; i++) {
@@ -115,10 +125,9 @@ static bool step(struct hv_cpu *cpu, struct hv_guarded *guarded,
 
 static bool step_kind(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 kind)
 {
-	/* Suspicious activity is counted and logged, and the code continues without privileges. */
 	struct registration_event event = {
-		.kind = kind, .choice = CHOICE_LOG, .privileges = guarded->privilege_mask,
-		.who = hv_present,
+		.kind = kind, .choice = guarded->copy->choice,
+		.privileges = guarded->privilege_mask, .who = hv_present,
 	};
 
 	return step(cpu, guarded, &event);
@@ -128,15 +137,6 @@ void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 kind)
 {
 	hv_lock(&hv_views_lock);
 	step_kind(cpu, guarded, kind);
-	hv_unlock(&hv_views_lock);
-}
-
-void hv_register_end(struct hv_cpu *cpu, struct hv_guarded *guarded)
-{
-	hv_lock(&hv_views_lock);
-	if (guarded->known)
-		guarded->known->stopped = true;
-	step_kind(cpu, guarded, EVENT_STOP);
 	hv_unlock(&hv_views_lock);
 }
 
@@ -406,7 +406,7 @@ static s64 take_registration(struct hv_guarded *guarded, u64 at)
 	if (hv_sealed)
 		return -EPERM;
 	if (size > HV_REGISTRATION_SIZE || !sizes.text_pages || sizes.class > CLASS_S ||
-	    sizes.privilege_count > HV_PRIVILEGES)
+	    sizes.privilege_count > HV_PRIVILEGES || !choice_is_known(sizes.choice))
 		return -EINVAL;
 	if (!hv_take_copy(guarded, &sizes))
 		return -ENOMEM;
@@ -547,8 +547,7 @@ static s64 arm(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 *b)
 	if (guarded->known)
 		finding = hv_check_content(cpu, guarded);
 	if (finding.verdict != CONTENT_MATCHES) {
-		hv_log(cpu, HV_LOG_CONTENT,
-		       guarded->known->memory[finding.region].address + finding.offset);
+		guarded->differs = guarded->known->memory[finding.region].address + finding.offset;
 		step_kind(cpu, guarded, EVENT_MISMATCH);
 		*b = finding.verdict | (u64)finding.region << 8 | (u64)finding.offset << 32;
 		return -ENOEXEC;
@@ -586,6 +585,8 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 		return hv_tally_read(hv_tally_of(*b), (u32)c, c >> 32, b);
 	if (number == HV_CALL_STATE) {
 		*b = guarded->used ? guarded->border.state : ~0ULL;
+		if (guarded->used && guarded->border.stopped)
+			*b |= HV_STATE_STOPPED;
 		return 0;
 	}
 	if (!guarded->used || guarded->leaving)

@@ -29,8 +29,9 @@
  *
  * register.c steps a registration, and frames.c changes the views; describe.c has the descriptions,
  * patch.c the kernel's patches; privilege/ has the privileges other than memory; nested.c has the
- * nested page tables, space.c and secret.c M's address space, for class D and class S; clear.c ends
- * secrets, and tally.c counts crossings by function.
+ * nested page tables, space.c and secret.c M's address space, for class D and class S; suspect.c
+ * has what may follow suspicious activity, clear.c ends secrets, and tally.c counts crossings by
+ * function.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -98,6 +99,7 @@ struct hv_secret {
  * @text_pages:	the kernel frees none of them while the module is registered
  * @data_count:	other pages of the module's own, as M is to find them
  * @private_count: pages that only M has; their contents are cleared in the end
+ * @choice:	enum border_choice, for suspicious activity
  * @init:	offset into the text, or HV_NOWHERE
  * @exit:	the same
  * @class:	enum border_class; in class S, @data_count is 0, and there is no init
@@ -116,7 +118,7 @@ struct hv_registration {
 	u32 bug_count;
 	u32 fixup_count;
 	u32 privilege_count;
-	u32 reserved;
+	u32 choice;
 	u64 init;
 	u64 exit;
 	u64 class;
@@ -165,13 +167,15 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
  * @size:	in bytes
  * @privileges:	physical address of a page with @privilege_count struct hv_privilege, or 0
  * @has_tally:	its crossings are to be counted by function
+ * @choice:	enum border_choice, for suspicious activity
  * @frames:	physical addresses of its pages
  */
 struct hv_description {
 	u64 size;
 	u64 privileges;
 	u32 privilege_count;
-	u32 has_tally;
+	u16 has_tally;
+	u16 choice;
 	u64 frames[509];
 };
 
@@ -224,6 +228,7 @@ struct hv_tally_row {
  * @tally:	HV_TALLY_ROWS, since the module was last loaded; or NULL
  * @memory:	where the module is, while it is loaded; @pages are its golden frames
  * @stopped:	it was stopped for good, and is not loaded any more
+ * @choice:	enum border_choice, for suspicious activity
  */
 struct hv_known {
 	struct content content;
@@ -236,6 +241,7 @@ struct hv_known {
 	struct hv_tally_row *tally;
 	struct content_memory memory[CONTENT_REGIONS];
 	bool stopped;
+	u8 choice;
 };
 
 /**
@@ -270,6 +276,7 @@ struct hv_known {
  * @privilege_mask: their kinds
  * @iopm:	M's I/O permission map, if it has ports; @msrpm: that of MSRs
  * @tally:	that of @known
+ * @differs:	the linear address at which its content is not the described one; or 0
  */
 struct hv_guarded {
 	bool used;
@@ -306,6 +313,7 @@ struct hv_guarded {
 	u8 *iopm;
 	u8 *msrpm;
 	struct hv_tally_row *tally;
+	u64 differs;
 };
 
 static inline bool hv_is_secret(const struct hv_guarded *guarded)
@@ -466,6 +474,8 @@ s64 hv_tally_read(const struct hv_tally_row *rows, u64 row, u64 word, u64 *value
 bool hv_patch_faults(struct hv_cpu *cpu, u64 address);
 /* The step is done. */
 void hv_patch_written(struct hv_cpu *cpu);
+/* The module that has a golden frame at this physical address, or NULL. */
+struct hv_guarded *hv_patch_owner(u64 address);
 /* Patches are pending, and this CPU is about to enter M. Returns whether it may. */
 bool hv_patch_carry(struct hv_cpu *cpu, struct hv_guarded *guarded);
 
@@ -492,9 +502,10 @@ void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded);
 void hv_register_start(struct hv_cpu *cpu);
 void hv_register_stop(struct hv_cpu *cpu);
 s64 hv_register_call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c);
-/* The module has done what no driver does: it is not entered again, until the next launch. */
-void hv_register_end(struct hv_cpu *cpu, struct hv_guarded *guarded);
-/* An event of a registration that a crossing has caused. */
+/*
+ * An event of a registration that a crossing has caused. With EVENT_STOP the module is not entered
+ * again, until the next launch.
+ */
 void hv_register_change(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 event);
 extern struct border_activation hv_activations[HV_ALL_ACTIVATIONS];
 /* The first pool is that of class D, and others are those of registrations of class S. */
@@ -521,6 +532,13 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->registration_number = guarded->number;
 	border->crossing = BORDER_REFUSED;
 }
+
+/* suspect.c: without the lock */
+/* Suspicious activity that is no crossing (enum border_suspicion); @value is for the log. */
+void hv_suspect(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 kind, u64 value);
+void hv_suspect_log(struct hv_cpu *cpu, const struct hv_guarded *guarded, u8 suspicion, u64 value);
+/* Makes the kernel panic on this CPU, after all secrets were cleared. */
+void hv_panic(struct hv_cpu *cpu);
 
 /* cross.c */
 /* Both return the VMCB for the next VMRUN. */

@@ -316,7 +316,9 @@ int guard_cpus_log(struct dune_guard_entry *entry)
 	entry->index = index;
 	entry->time = time;
 	entry->cpu = cpu_and_kind;
-	entry->kind = cpu_and_kind >> 32;
+	entry->kind = cpu_and_kind >> 32 & 0xffffff;
 	entry->value = value;
+	entry->choice = cpu_and_kind >> 56;
+	entry->reserved = 0;
 	return 0;
 }

@@ -39,6 +39,7 @@
  * @has_init:	the memory of init is guarded, too
  * @error:	of DUNE_GUARD_FAILED
  * @finding:	of DUNE_GUARD_DIFFERS
+ * @choice:	for suspicious activity
  */
 struct registration {
 	struct list_head in_list;
@@ -52,6 +53,7 @@ struct registration {
 	bool has_init;
 	int error;
 	struct content_finding finding;
+	enum border_choice choice;
 };
 
 /*
@@ -70,6 +72,10 @@ static_assert(sizeof(struct dune_guard_privilege) == sizeof(struct hv_privilege)
 static_assert(DUNE_GUARD_CONTENT_PLACE == (int)CONTENT_PLACE);
 static_assert(DUNE_GUARD_IN_RTI == BORDER_IN_RTI - 1);
 static_assert(DUNE_GUARD_OUT_INT == BORDER_OUT_INT - 1);
+static_assert(DUNE_GUARD_LOWER == (int)CHOICE_LOWER);
+static_assert(DUNE_GUARD_LOG == (int)CHOICE_LOG);
+static_assert(DUNE_GUARD_STOP_MODULE == (int)CHOICE_STOP);
+static_assert(DUNE_GUARD_PANIC == (int)CHOICE_PANIC);
 
 static struct registration *find(const char *name)
 {
@@ -121,7 +127,7 @@ static const char *reason(int err)
 	case -ENOSPC:
 		return "too many devices and bridges are locked";
 	case -EACCES:
-		return "it has looked for the guard's page tables, and was stopped for good";
+		return "it was stopped for good, after suspicious activity";
 	default:
 		return "its memory is not its own";
 	}
@@ -246,7 +252,7 @@ static int hand_over(struct registration *one, const void *description,
 
 	for_each_clear_bit(one->number, numbers, HV_REGISTRATIONS) {
 		err = guard_views_describe(one->number, description, one->size, privileges,
-					   one->privileges, one->has_tally);
+					   one->privileges, one->has_tally, one->choice);
 		if (err != -EBUSY)
 			return err;
 	}
@@ -323,6 +329,10 @@ static int register_module(struct dune_guard_registration *request,
 				    HV_PRIVILEGES);
 	if (request->flags & ~DUNE_GUARD_COUNT_CROSSINGS)
 		return guard_refuse(answer, -EINVAL, "a flag of the registration is not known");
+	if (!choice_is_known(request->on_suspicion) || request->reserved)
+		return guard_refuse(answer, -EINVAL,
+				    "%u is no choice for suspicious activity: see DUNE_GUARD_LOWER",
+				    request->on_suspicion);
 	one = kzalloc(sizeof(*one), GFP_KERNEL);
 	description = vmalloc(request->size);
 	privileges = (void *)get_zeroed_page(GFP_KERNEL);
@@ -331,6 +341,7 @@ static int register_module(struct dune_guard_registration *request,
 	one->size = request->size;
 	one->privileges = request->privilege_count;
 	one->has_tally = request->flags & DUNE_GUARD_COUNT_CROSSINGS;
+	one->choice = request->on_suspicion;
 	err = -EFAULT;
 	if (copy_from_user(description, u64_to_user_ptr(request->description), one->size) ||
 	    copy_from_user(privileges, u64_to_user_ptr(request->privileges),
@@ -369,11 +380,14 @@ static int unregister(const char *name, struct dune_guard_answer *answer)
 	return 0;
 }
 
-static bool is_armed(unsigned int number)
+/* Of a module that was armed: the resident part may have ended that. */
+static u32 state_of(unsigned int number)
 {
 	s64 state = guard_views_state(number);
 
-	return state == REGISTRATION_ARMED || state == REGISTRATION_SEALED;
+	if (state == REGISTRATION_ARMED || state == REGISTRATION_SEALED)
+		return DUNE_GUARD_ARMED;
+	return state >= 0 && state & HV_STATE_STOPPED ? DUNE_GUARD_STOPPED : DUNE_GUARD_ENDED;
 }
 
 static struct registration *find_index(u32 index)
@@ -395,8 +409,8 @@ static int show(struct dune_guard_registration *request)
 	strscpy(request->name, one->name, sizeof(request->name));
 	request->size = one->size;
 	request->state = one->state;
-	if (one->state == DUNE_GUARD_ARMED && !is_armed(one->number))
-		request->state = DUNE_GUARD_ENDED;
+	if (one->state == DUNE_GUARD_ARMED)
+		request->state = state_of(one->number);
 	request->error = one->error;
 	request->finding = one->finding.verdict;
 	request->region = one->finding.region;
@@ -404,6 +418,8 @@ static int show(struct dune_guard_registration *request)
 	request->entries = one->entries;
 	request->privilege_count = one->privileges;
 	request->flags = one->has_tally ? DUNE_GUARD_COUNT_CROSSINGS : 0;
+	request->on_suspicion = one->choice;
+	request->reserved = 0;
 	return 0;
 }
 

@@ -8,7 +8,10 @@
 #include <linux/gfp.h>
 #include <linux/io.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/printk.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
 #include <linux/vmalloc.h>
 
 #include "guard/linux/guard.h"
@@ -18,6 +21,39 @@
 #define BLOB_ORDER	4
 
 static_assert((PAGE_SIZE << BLOB_ORDER) == HV_REGISTRATION_SIZE);
+
+/* They have no binding in which an administrator could choose: it is for those that come next. */
+static const char *const choices[] = {
+	[CHOICE_LOWER] = "lower", [CHOICE_LOG] = "log", [CHOICE_STOP] = "stop",
+	[CHOICE_PANIC] = "panic",
+};
+
+static enum border_choice choice = CHOICE_LOG;
+
+static int choice_set(const char *value, const struct kernel_param *parameter)
+{
+	int i;
+
+	for (i = CHOICE_LOWER; i <= CHOICE_PANIC; i++) {
+		if (sysfs_streq(value, choices[i])) {
+			WRITE_ONCE(choice, i);
+			return 0;
+		}
+	}
+	pr_err("secrets_on_suspicion is lower, log, stop or panic\n");
+	return -EINVAL;
+}
+
+static int choice_get(char *value, const struct kernel_param *parameter)
+{
+	return sysfs_emit(value, "%s\n", choices[READ_ONCE(choice)]);
+}
+
+static const struct kernel_param_ops choice_ops = { .set = choice_set, .get = choice_get };
+
+module_param_cb(secrets_on_suspicion, &choice_ops, NULL, 0600);
+MODULE_PARM_DESC(secrets_on_suspicion,
+		 "on suspicious activity around a module of class S: lower, log, stop or panic");
 
 /* The names of those that are guarded, by number; under the lock of state.c. */
 static const char *names[HV_REGISTRATIONS];
@@ -68,6 +104,7 @@ static void fill(struct hv_registration *registration, const struct guard_secret
 	u64 *words = registration->words;
 
 	registration->class = CLASS_S;
+	registration->choice = READ_ONCE(choice);
 	registration->text = (unsigned long)text;
 	registration->text_pages = add_frames(&words, text, secret->text_end);
 	registration->ranges[HV_RODATA] = (struct hv_range){

@@ -18,7 +18,8 @@ int guard_views_disarm(unsigned int number);
 
 /* Hands a description over, in memory of vmalloc()'s. -ENOMEM: the guard has not enough. */
 int guard_views_describe(unsigned int number, const void *description, unsigned int size,
-			 const struct hv_privilege *privileges, unsigned int count, bool has_tally);
+			 const struct hv_privilege *privileges, unsigned int count, bool has_tally,
+			 enum border_choice choice);
 int guard_views_undescribe(unsigned int number);
 struct module;
 
@@ -32,7 +33,10 @@ int guard_views_find(const struct module *mod, bool has_init, struct hv_load *lo
 int guard_views_load(unsigned int number, const struct hv_load *load, u64 *finding);
 /* Its init has returned, and Linux is about to free it. -EINVAL: nothing of init is frozen. */
 int guard_views_release(unsigned int number);
-/* Returns enum registration_state, or a negative number if the module is not loaded. */
+/*
+ * Returns enum registration_state, perhaps with HV_STATE_STOPPED, or a negative number if the
+ * module is not loaded.
+ */
 s64 guard_views_state(unsigned int number);
 
 /*

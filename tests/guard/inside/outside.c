@@ -36,6 +36,9 @@
 
 static bool arm = true;
 module_param(arm, bool, 0600);
+/* What happens on suspicious activity: enum border_choice. */
+static uint choice = CHOICE_LOG;
+module_param(choice, uint, 0600);
 
 static struct dentry *file;
 static const struct inside *inside;
@@ -205,6 +208,7 @@ static int enroll(const struct module *module)
 		return -ENOMEM;
 	words = registration->words;
 	registration->text = parts[0].base;
+	registration->choice = choice;
 	for (at = 0; at < parts[0].size; at += PAGE_SIZE, registration->text_pages++)
 		*words++ = frame_of(parts[0].base + at);
 	for (i = 1; i < count; i++) {
@@ -462,7 +466,7 @@ static int module_event(struct notifier_block *notifier, unsigned long event, vo
 	}
 	if (event == MODULE_STATE_COMING && !arm) {
 		silence(module);
-		if (lie != LOADED_TWICE)
+		if (lie && lie != LOADED_TWICE)
 			lied = tell_lie(module);
 	}
 	/* Then the guard's own module has told the truth. */

@@ -250,6 +250,7 @@ struct hv_registration *outside_page_of_text(void **text)
 	}
 	registration->text = (u64)*text;
 	registration->text_pages = 1;
+	registration->choice = CHOICE_LOG;
 	registration->init = HV_NOWHERE;
 	registration->exit = HV_NOWHERE;
 	registration->words[0] = page_to_phys(vmalloc_to_page(*text));

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-struct config config = { .modules = 1, .cpus = CPUS, .stacks = STACKS, .has_iommu = true };
+struct config config = {
+	.modules = 1, .cpus = CPUS, .stacks = STACKS, .choice = CHOICE_LOG, .has_iommu = true,
+};
 
 static u32 limit = 1000000;
 static struct key *keys;
@@ -144,9 +146,9 @@ static int explore(u32 *depth, u64 *steps)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: explore [--class S|D] [--choice 0-3] [--modules 1-2] [--cpus 1-2]\n"
-		"               [--stacks 1-2] [--from loaded|armed|sealed] [--no-iommu]\n"
-		"               [--limit STATES]\n");
+	fprintf(stderr, "usage: explore [--class S|D] [--choice lower|log|stop|panic]\n"
+		"               [--modules 1-2] [--cpus 1-2] [--stacks 1-2]\n"
+		"               [--from loaded|armed|sealed] [--no-iommu] [--limit STATES]\n");
 	exit(2);
 }
 
@@ -165,6 +167,10 @@ static u8 choose(const char *word, const char *const *words, u8 count)
 static void parse(int argc, char **argv)
 {
 	static const char *const classes[] = { [CLASS_D] = "D", [CLASS_S] = "S" };
+	static const char *const choices[] = {
+		[CHOICE_LOWER] = "lower", [CHOICE_LOG] = "log", [CHOICE_STOP] = "stop",
+		[CHOICE_PANIC] = "panic",
+	};
 	static const char *const starts[REGISTRATION_DYING] = {
 		[REGISTRATION_LOADED] = "loaded", [REGISTRATION_ARMED] = "armed",
 		[REGISTRATION_SEALED] = "sealed",
@@ -181,7 +187,7 @@ static void parse(int argc, char **argv)
 		} else if (!strcmp(argv[i], "--from")) {
 			config.from = choose(value, starts, REGISTRATION_DYING);
 		} else if (!strcmp(argv[i], "--choice")) {
-			config.choice = atoi(value);
+			config.choice = choose(value, choices, CHOICE_PANIC + 1);
 		} else if (!strcmp(argv[i], "--modules")) {
 			config.modules = atoi(value);
 		} else if (!strcmp(argv[i], "--cpus")) {
@@ -195,9 +201,8 @@ static void parse(int argc, char **argv)
 		}
 		i++;
 	}
-	if (config.choice > CHOICE_PANIC || config.modules < 1 || config.modules > MODULES ||
-	    config.cpus < 1 || config.cpus > CPUS || config.stacks < 1 ||
-	    config.stacks > STACKS || !limit)
+	if (config.modules < 1 || config.modules > MODULES || config.cpus < 1 ||
+	    config.cpus > CPUS || config.stacks < 1 || config.stacks > STACKS || !limit)
 		usage();
 }
 

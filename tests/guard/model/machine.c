@@ -32,7 +32,7 @@ struct handler {
 	u8 secret;		/* groups of registers with the module's values */
 	u8 fresh, keeps, gives_back, fails, clears_stack;	/* class S */
 	u8 is_published, is_in_line, is_named;
-	u8 is_reported;
+	u8 is_reported, is_logged, panics;
 	u32 fixup;
 	struct handler *meanwhile;	/* what another CPU does while a registration is stepped */
 };
@@ -382,8 +382,13 @@ static void act(struct handler *h, u32 kind, u32 argument)
 	case ACT_REPORT:
 		h->is_reported = 1;
 		break;
+	case ACT_LOG:
+		h->is_logged = 1;
+		break;
 	case ACT_PANIC:
-		if (w->has_secret)
+		h->panics = 1;
+		/* The secrets of other modules are the hypervisor's business. */
+		if (!h->module && w->has_secret)
 			violate(w, "secret", "the kernel panics, and secrets are not cleared");
 		break;
 	case ACT_DELIVER:
@@ -631,6 +636,25 @@ static void leave(struct handler *h, const struct event *event)
 		violate(w, "leak", "activation %u has left M, and is not published", index);
 }
 
+/* What became of suspicious activity is what was chosen, and of a stopped module nothing more. */
+static void check_choice(const struct handler *h)
+{
+	struct world *w = h->w;
+	const struct border_registration *registration = h->border.registration;
+	bool is_new = h->is_reported && !w->was_stopped[h->module];
+
+	if (h->is_logged != (is_new && config.choice >= CHOICE_LOG))
+		violate(w, "choice", "suspicious activity is%s logged", h->is_logged ? "" : " not");
+	if (h->panics != (is_new && config.choice == CHOICE_PANIC))
+		violate(w, "choice", "the kernel does%s panic", h->panics ? "" : " not");
+	if (h->is_reported && config.choice >= CHOICE_STOP)
+		w->was_stopped[h->module] = 1;
+	if (w->was_stopped[h->module] ? may_run(registration) || !registration->stopped :
+					registration->stopped)
+		violate(w, "choice", "the module is%s stopped for good",
+			registration->stopped ? "" : " not");
+}
+
 void world_apply(struct world *w, const struct event *e, FILE *log)
 {
 	int module = e->kind == COMMIT ? w->pending[e->cpu].module : e->module;
@@ -684,12 +708,7 @@ void world_apply(struct world *w, const struct event *e, FILE *log)
 		change(&h, e->call);
 		break;
 	}
-	if (h.is_reported && config.choice >= CHOICE_STOP) {
-		w->was_stopped[h.module] = 1;
-		if (may_run(h.border.registration) || !h.border.registration->stopped)
-			violate(w, "choice",
-				"suspicious activity does not stop the module for good");
-	}
+	check_choice(&h);
 	cache(w);
 	/* What died while it was out is gone. */
 	for (int i = 0; i < ACTIVATIONS; i++) {

@@ -42,14 +42,19 @@ for class in D S; do
 	explore --class $class
 	explore --class $class --from armed
 	explore --class $class --from sealed
-	explore --class $class --from sealed --choice 2
-	explore --class $class --from armed --choice 3
 	explore --class $class --from sealed --modules 2
+	# The choice for suspicious activity; in the others, to log it.
+	for choice in lower stop panic; do
+		explore --class $class --choice $choice
+		explore --class $class --from sealed --choice $choice
+	done
 done
-explore --class D --choice 2
+explore --class D --from sealed --modules 2 --choice panic
 explore --class D --no-iommu
 explore_all --class D --cpus 1 --stacks 1 --from sealed
-explore_all --class S --cpus 1 --from sealed
+for choice in lower log stop panic; do
+	explore_all --class S --cpus 1 --from sealed --choice $choice
+done
 if [ "$states" -ge 3000000 ]; then
 	explore_all --class S --stacks 1 --from sealed
 fi

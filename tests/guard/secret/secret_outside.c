@@ -465,10 +465,16 @@ static u64 cost(void)
 	return best - empty;
 }
 
+/* A panic may be that of an exception, in which nothing can be mapped. */
 static int on_panic(struct notifier_block *block, unsigned long event, void *data)
 {
+	u64 all = 0;
+	u8 *at;
+
+	for (at = secret_private; at < secret_private_end; at += PAGE_SIZE)
+		all |= or_of_page((u64 *)at);
 	pr_emerg("dune-guard-secret: %llu secrets in all memory, %llx in private pages\n",
-		 search(0, 0), read_private(false));
+		 search(0, 0), all);
 	return NOTIFY_DONE;
 }
 
@@ -538,6 +544,8 @@ static u64 command(const char *word, u64 a, u64 b)
 		outw(a, 0xcf8);
 		return 0;
 	}
+	if (!strcmp(word, "watch-panic"))
+		return atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
 	if (!strcmp(word, "panic")) {
 		atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
 		panic("dune-guard-secret");

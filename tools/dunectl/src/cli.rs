@@ -8,6 +8,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dune_machine::{options, Device, MachineType, Series};
 
+use crate::content::Choice;
+
 /// Run unmodified Linux programs in Dune mode
 ///
 /// Dune gives ordinary processes safe, direct use of the processor's
@@ -323,13 +325,15 @@ pub enum GuardCommand {
     /// guard's memory reads as zeros. All CPUs must be on line, Linux must have all
     /// processors of the firmware's table, and no kernel may be loaded for kexec.
     Seal,
-    /// Report the state (off, launched, sealed), CPUs, memory, exits by reason, and modules
+    /// Report the state (off, launched, sealed), CPUs, memory, exits by reason, and modules with
+    /// what is chosen for suspicious activity
     Status(Json),
     /// Stop a guard that is not sealed, on all CPUs
     Stop,
     /// Print what the guard has refused, oldest first: the time (TSC), the CPU, and the object
     ///
-    /// The guard keeps the last 64 entries.
+    /// The guard keeps the last 64 entries. Those about suspicious activity around a module also
+    /// have what its binding has chosen for that.
     Log(Json),
     /// Write down what a kernel module must look like in memory: its content
     ///
@@ -344,8 +348,8 @@ pub enum GuardCommand {
     Privileges(PrivilegesOptions),
     /// Write the binding of a description: the file that lists what the module may do
     ///
-    /// It names the module, its class and the description's SHA-256, and goes to
-    /// /etc/dune/guard.d/NAME.toml. Entries [[privilege]] are for you to add.
+    /// It names the module, its class, the description's SHA-256, and what happens on suspicious
+    /// activity, and goes to /etc/dune/guard.d/NAME.toml. Entries [[privilege]] are for you to add.
     Bind(Bind),
     /// Guard a module that was described and bound, whenever it is loaded
     ///
@@ -421,6 +425,11 @@ pub struct Bind {
     /// Write to FILE [default: /etc/dune/guard.d/NAME.toml]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+
+    /// What happens on suspicious activity around the module: a fetch of its code at no entry
+    /// point, an exit by no call or return, a write to its code or constants, or another content
+    #[arg(long, value_name = "CHOICE", value_enum, default_value_t = Choice::Log)]
+    pub on_suspicion: Choice,
 
     /// Replace a binding that exists
     #[arg(long)]

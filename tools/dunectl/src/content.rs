@@ -21,6 +21,7 @@ use dune_machine::{Error, Result};
 use crate::cli::{Bind, Describe, Encode};
 use crate::exit::{restore_sigpipe, End, REFUSED};
 use crate::privileges::Privilege;
+pub use binding::Choice;
 
 /// dunectl guard describe
 pub fn describe(options: &Describe) -> Result<End> {
@@ -51,7 +52,8 @@ pub fn bind(options: &Bind) -> Result<End> {
     let (text, metadata) = read_description(&options.description)?;
     let written = binding::path(&metadata.name).and_then(|default| {
         let path = options.output.as_deref().unwrap_or(&default);
-        binding::write(path, &metadata, text.as_bytes(), options.force)?;
+        let (text, choice) = (text.as_bytes(), options.on_suspicion);
+        binding::write(path, &metadata, text, choice, options.force)?;
         Ok(format!("{} is bound by {}, to no privileges so far", metadata.name, path.display()))
     });
     Ok(match written {
@@ -66,10 +68,11 @@ pub fn bind(options: &Bind) -> Result<End> {
     })
 }
 
-/// A description in the guard's form, and the privileges that its binding gives to the module.
+/// A description in the guard's form, and what its binding decides about the module.
 pub struct Bound {
     pub description: Vec<u8>,
     pub privileges: Vec<Privilege>,
+    pub on_suspicion: Choice,
 }
 
 /// What the guard reads of a description that its binding allows; the inner error is the reason why
@@ -79,7 +82,12 @@ pub fn bound(path: &Path) -> Result<(String, std::result::Result<Bound, String>)
     let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
     let bound = binding::path(&metadata.name)
         .and_then(|binding| binding::check(&binding, &metadata, text.as_bytes()));
-    Ok((metadata.name, bound.map(|privileges| Bound { description: bytes, privileges })))
+    let bound = bound.map(|terms| Bound {
+        description: bytes,
+        privileges: terms.privileges,
+        on_suspicion: terms.on_suspicion,
+    });
+    Ok((metadata.name, bound))
 }
 
 /// dunectl guard encode

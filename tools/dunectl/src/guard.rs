@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use serde_json::{json, Map, Value};
 
 use crate::cli::{GuardCommand, Json, PrivilegesOptions};
-use crate::content;
+use crate::content::{self, Choice};
 use crate::crossings;
 use crate::exit::{restore_sigpipe, End, REFUSED};
 use crate::ioctl::{ask, Request};
@@ -20,7 +20,7 @@ use crate::privileges::{self, Privileges};
 use crate::text::from_c;
 
 const DEVICE: &str = "/dev/dune-guard";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// By `dune_guard_status.state`.
 const STATES: [&str; 3] = ["off", "launched", "sealed"];
@@ -59,12 +59,13 @@ const KINDS: [(&str, &str); 13] = [
 ];
 
 /// By `dune_guard_registration.state`: a word for --json, and a text.
-const REGISTRATIONS: [(&str, &str); 5] = [
+const REGISTRATIONS: [(&str, &str); 6] = [
     ("waiting", "not loaded"),
     ("armed", "loaded, and guarded"),
     ("differs", "loaded, and not the registered module"),
     ("failed", "loaded, and not guarded: dmesg has the reason"),
-    ("ended", "loaded, and guarded no more: its exit has returned, or the guard has stopped it"),
+    ("ended", "loaded, and guarded no more: its exit has returned"),
+    ("stopped", "loaded, and stopped for good: its code runs without privileges"),
 ];
 
 /// Of these, `DUNE_GUARD_DIFFERS` and `DUNE_GUARD_FAILED`.
@@ -104,6 +105,8 @@ struct Entry {
     cpu: u32,
     kind: u32,
     value: u64,
+    choice: u32,
+    reserved: u32,
 }
 
 #[repr(C)]
@@ -122,6 +125,8 @@ struct Registration {
     flags: u32,
     name: [u8; 64],
     text: [u8; 200],
+    on_suspicion: u32,
+    reserved: u32,
 }
 
 impl Default for Registration {
@@ -141,6 +146,8 @@ impl Default for Registration {
             flags: 0,
             name: [0; 64],
             text: [0; 200],
+            on_suspicion: 0,
+            reserved: 0,
         }
     }
 }
@@ -284,6 +291,7 @@ fn register(device: &File, path: &Path, count_crossings: bool) -> Result<End> {
             privileges: bytes.as_ptr() as u64,
             privilege_count: u32::try_from(list.len()).map_err(|e| e.to_string())?,
             flags: if count_crossings { COUNT_CROSSINGS } else { 0 },
+            on_suspicion: bound.on_suspicion as u32,
             ..Registration::default()
         };
         ask(device, register_module, &mut request).map_err(|e| reason(&request.text, e))
@@ -410,6 +418,7 @@ fn status(device: &File, options: &Json) -> Result<End> {
                     "name": from_c(&one.name),
                     "state": state,
                     "entries": one.entries,
+                    "on-suspicion": Choice::word(one.on_suspicion),
                     "error": (one.state == FAILED).then_some(one.error),
                     "finding": differs.then(|| word(&FINDINGS, one.finding, "?")),
                     "region": differs.then(|| word(&REGIONS, one.region, "?")),
@@ -449,7 +458,10 @@ fn status(device: &File, options: &Json) -> Result<End> {
             println!("exits   {name:15} {number}");
         }
         for one in &registrations {
-            println!("module  {:15} {}", from_c(&one.name), describe(one));
+            let name = from_c(&one.name);
+            println!("module  {name:15} {}", describe(one));
+            let choice = Choice::word(one.on_suspicion).unwrap_or("unknown");
+            println!("choice  {name:15} on suspicious activity: {choice}");
         }
     }
     Ok(End::Code(0))
@@ -480,9 +492,12 @@ fn log(device: &File, options: &Json) -> Result<End> {
                 "cpu": entry.cpu,
                 "kind": word,
                 "value": entry.value,
+                "on-suspicion": Choice::word(entry.choice),
             }));
         } else {
-            println!("{} CPU {}: {text} {:#x}", entry.time, entry.cpu, entry.value);
+            let choice = Choice::word(entry.choice)
+                .map_or_else(String::new, |choice| format!("; on suspicious activity: {choice}"));
+            println!("{} CPU {}: {text} {:#x}{choice}", entry.time, entry.cpu, entry.value);
         }
         entry.index += 1;
     }
@@ -501,8 +516,8 @@ mod tests {
     fn layouts_are_those_of_the_header() {
         assert_eq!(size_of::<Answer>(), 200);
         assert_eq!(size_of::<Status>(), 104);
-        assert_eq!(size_of::<Entry>(), 32);
-        assert_eq!(size_of::<Registration>(), 320);
+        assert_eq!(size_of::<Entry>(), 40);
+        assert_eq!(size_of::<Registration>(), 328);
         assert_eq!(size_of::<Row>(), 64);
     }
 

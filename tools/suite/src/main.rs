@@ -65,7 +65,8 @@ enum Command {
         /// "harness" runs the harness's own tests, "guard/model" the model of the guard's
         /// border control, "guard/content" the tests of the content of modules,
         /// "guard/keys_inside" those of the inside of guard-keys.ko, "guard/weak" those of
-        /// weakened guards, and "guard/crash" those of crash dumps
+        /// weakened guards, "guard/crash" those of crash dumps, and "guard/panic" those of kernels
+        /// that the guard makes panic
         #[arg(long, value_name = "TEXT")]
         only: Option<String>,
         /// Boot in this mode of tests/suite.toml (pti, la57, ...)

@@ -36,8 +36,9 @@ enum border_action_kind {
 	ACT_FAULT,		/* the fetch is refused: #GP in K, or a copy without privileges */
 
 	/* Of both. */
-	ACT_REPORT,		/* count the suspicion @argument; log it if that was chosen */
-	ACT_PANIC,		/* make the kernel panic */
+	ACT_REPORT,		/* count the suspicion @argument */
+	ACT_LOG,		/* log it */
+	ACT_PANIC,		/* clear the secrets of all modules; the kernel panics */
 	ACT_CLEAR_SECRETS,	/* clear private frames and saved registers */
 	ACT_CHANGE,		/* of a crossing: step the registration with the event @argument */
 	ACT_REFUSE,		/* the administrator's or the loader's call fails */
@@ -59,8 +60,8 @@ struct border_action {
 	u32 argument;
 };
 
-/* The longest list has 5 actions; the exploration verifies that there is room. */
-#define BORDER_ACTIONS	6
+/* The longest list has 6 actions; the exploration verifies that there is room. */
+#define BORDER_ACTIONS	8
 
 struct border_actions {
 	u32 count;

@@ -28,12 +28,14 @@ static __always_inline struct border_place border_place(u64 rip, u64 rsp)
 /* Suspicious activity; also one that is no crossing: a write to frozen frames. */
 static __always_inline void border_suspect(struct border *border, u8 suspicion)
 {
-	u8 choice = border->registration->choice;
+	int panics = registration_chose(border->registration, CHOICE_PANIC);
 
 	border_act(border, ACT_REPORT, suspicion);
-	if (choice >= CHOICE_STOP)
+	if (registration_chose(border->registration, CHOICE_LOG))
+		border_act(border, ACT_LOG, suspicion);
+	if (registration_chose(border->registration, CHOICE_STOP))
 		border_act(border, ACT_CHANGE, EVENT_STOP);
-	if (choice != CHOICE_PANIC)
+	if (!panics)
 		return;
 	/* As border_panic(), which is of a registration. */
 	border_act(border, ACT_CLEAR_SECRETS, 0);

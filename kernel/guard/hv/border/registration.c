@@ -70,9 +70,11 @@ struct border_registration registration_step(struct border_registration old,
 			break;
 		/* As border_suspect(), which is for code that does not hold the lock. */
 		border_do(actions, ACT_REPORT, SUSPECT_CONTENT);
-		next.stopped |= old.choice >= CHOICE_STOP;
+		if (registration_chose(&old, CHOICE_LOG))
+			border_do(actions, ACT_LOG, SUSPECT_CONTENT);
+		next.stopped |= registration_chose(&old, CHOICE_STOP);
 		revoke(&next, event->who, actions);
-		if (old.choice == CHOICE_PANIC)
+		if (registration_chose(&old, CHOICE_PANIC))
 			border_panic(actions);
 		return next;
 
@@ -122,7 +124,7 @@ void registration_store(struct border_registration *registration, struct border_
 {
 	registration->choice = next.choice;
 	registration->privileges = next.privileges;
-	registration->stopped = next.stopped;
+	__atomic_store_n(&registration->stopped, next.stopped, __ATOMIC_RELAXED);
 	registration->awaited = next.awaited;
 	if (next.begun != old.begun)
 		__atomic_store_n(&registration->begun, next.begun, __ATOMIC_RELAXED);

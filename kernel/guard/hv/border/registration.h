@@ -17,10 +17,10 @@
  * EVENT_HASH is stored before ACT_HASH, whose verdict is a step of its own. The lock is held until
  * that step was stored, too: a verdict must not come after another freeze.
  *
- * Code in a crossing reads state, begun, privileges, choice and generation without the lock. That
- * is safe because this CPU cannot acknowledge a flush before the crossing has ended: when a
- * revocation is complete, the CPU has left M or has seen the new state. Privileges and choice
- * change only while nothing is guarded.
+ * Code in a crossing reads state, begun, privileges, choice, stopped and generation without the
+ * lock. That is safe because this CPU cannot acknowledge a flush before the crossing has ended:
+ * when a revocation is complete, the CPU has left M or has seen the new state. Privileges and
+ * choice change only while nothing is guarded, and what was stopped stays so.
  */
 #ifndef GUARD_BORDER_REGISTRATION_H
 #define GUARD_BORDER_REGISTRATION_H
@@ -86,6 +86,18 @@ struct border_registration registration_step(struct border_registration old,
  */
 void registration_store(struct border_registration *registration, struct border_registration old,
 			struct border_registration next);
+
+/*
+ * Returns whether a suspicion has what belongs to this choice: to log it, to stop the module, to
+ * make the kernel panic. A module that is stopped is only refused. Otherwise its calls would soon
+ * fill the log, and hide why it was stopped; and the kernel, whose panic may call it, would panic
+ * again.
+ */
+static inline int registration_chose(const struct border_registration *registration, u8 choice)
+{
+	return registration->choice >= choice &&
+	       !__atomic_load_n(&registration->stopped, __ATOMIC_RELAXED);
+}
 
 /* Returns whether activations of this registration may run in M. */
 static __always_inline int registration_runs(const struct border_registration *registration)

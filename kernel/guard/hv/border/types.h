@@ -59,13 +59,21 @@ enum border_suspicion {
 	SUSPECT_CONTENT,	/* the content is not the registered one */
 };
 
-/* What the administrator chose to happen on suspicious activity. Each includes those above it. */
+/*
+ * What the administrator chose to happen on suspicious activity. Each includes those above it. 0 is
+ * none of them, so that nobody chooses by leaving it out.
+ */
 enum border_choice {
-	CHOICE_LOWER,		/* refuse the crossing or lower the privilege, and continue */
+	CHOICE_LOWER = 1,	/* refuse the crossing or lower the privilege, and continue */
 	CHOICE_LOG,
 	CHOICE_STOP,		/* stop the module for good */
 	CHOICE_PANIC,
 };
+
+static inline int choice_is_known(u32 choice)
+{
+	return choice >= CHOICE_LOWER && choice <= CHOICE_PANIC;
+}
 
 /* Sets of general registers. */
 enum border_registers {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The administrator's binding of a module: a second file, which names the description by its hash,
-//! and the privileges that the module gets. Whoever can write it decides what is guarded, so it has
-//! to be root's alone.
+//! the privileges that the module gets, and what happens on suspicious activity around it. Whoever
+//! can write it decides what is guarded, so it has to be root's alone.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -20,6 +21,35 @@ const VERSION: u32 = 1;
 
 type Result<T> = std::result::Result<T, String>;
 
+/// What happens on suspicious activity around a module; each includes those before it. The numbers
+/// are `DUNE_GUARD_LOWER`, ...
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    /// The code continues without the module's privileges
+    Lower = 1,
+    /// And the guard's log has an entry
+    #[default]
+    Log,
+    /// And the module is stopped for good
+    Stop,
+    /// And the kernel panics
+    Panic,
+}
+
+impl Choice {
+    /// The word of a binding for this number, if it is one of these.
+    pub fn word(number: u32) -> Option<&'static str> {
+        match number {
+            1 => Some("lower"),
+            2 => Some("log"),
+            3 => Some("stop"),
+            4 => Some("panic"),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Binding {
@@ -27,8 +57,17 @@ struct Binding {
     name: String,
     class: Class,
     description: String,
+    #[serde(rename = "on-suspicion", default)]
+    on_suspicion: Choice,
     #[serde(rename = "privilege", default)]
     privileges: Vec<Privilege>,
+}
+
+/// What a binding decides about a module.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Terms {
+    pub privileges: Vec<Privilege>,
+    pub on_suspicion: Choice,
 }
 
 fn hash(description: &[u8]) -> String {
@@ -43,7 +82,7 @@ pub fn path(name: &str) -> Result<PathBuf> {
     Ok(Path::new(DIRECTORY).join(format!("{name}.toml")))
 }
 
-fn text(metadata: &Metadata, description: &[u8]) -> String {
+fn text(metadata: &Metadata, description: &[u8], on_suspicion: Choice) -> String {
     format!(
         "# What the guard does for the kernel module {name}: docs/guard-modules.md.\n\
          version = {VERSION}\n\
@@ -51,15 +90,24 @@ fn text(metadata: &Metadata, description: &[u8]) -> String {
          class = \"{class:?}\"\n\
          # SHA-256 of the file that `dunectl guard describe` has made.\n\
          description = \"{hash}\"\n\
+         # What happens on suspicious activity around it: lower, log, stop or panic.\n\
+         on-suspicion = \"{choice}\"\n\
          # Without entries [[privilege]] the module has none: docs/guard-privileges.md.\n",
         name = metadata.name,
         class = metadata.class,
         hash = hash(description),
+        choice = Choice::word(on_suspicion as u32).unwrap_or_default(),
     )
 }
 
 /// Writes a binding without privileges. One that exists is replaced only if `force`.
-pub fn write(path: &Path, metadata: &Metadata, description: &[u8], force: bool) -> Result<()> {
+pub fn write(
+    path: &Path,
+    metadata: &Metadata,
+    description: &[u8],
+    on_suspicion: Choice,
+    force: bool,
+) -> Result<()> {
     let error = |e: std::io::Error| match e.kind() {
         ErrorKind::AlreadyExists => {
             format!("{} exists already: --force replaces it", path.display())
@@ -77,12 +125,11 @@ pub fn write(path: &Path, metadata: &Metadata, description: &[u8], force: bool) 
         options.create_new(true);
     }
     let mut file = options.open(path).map_err(error)?;
-    file.write_all(text(metadata, description).as_bytes()).map_err(error)
+    file.write_all(text(metadata, description, on_suspicion).as_bytes()).map_err(error)
 }
 
-/// The privileges of the module, if the binding at `path` is for this description. An error is the
-/// reason.
-pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Vec<Privilege>> {
+/// What the binding at `path` decides, if it is for this description. An error is the reason.
+pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Terms> {
     let wrong = |why: String| format!("{}: {why}", path.display());
     let mut file = File::open(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => {
@@ -99,8 +146,14 @@ pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Vec
     agrees(&text, metadata, description).map_err(wrong)
 }
 
-fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Vec<Privilege>> {
-    let one: Binding = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
+/// A mistake in one line: the parser's own report has several, with the text.
+fn mistake(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+}
+
+fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Terms> {
+    let one: Binding = toml::from_str(text).map_err(|e| mistake(text, &e))?;
     if one.version != VERSION {
         return Err(format!("a binding of version {}, where {VERSION} is known", one.version));
     }
@@ -119,7 +172,7 @@ fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Vec<Pri
             one.name
         ));
     }
-    Ok(one.privileges)
+    Ok(Terms { privileges: one.privileges, on_suspicion: one.on_suspicion })
 }
 
 #[cfg(test)]
@@ -136,27 +189,48 @@ mod tests {
 
     #[test]
     fn what_is_written_binds() {
-        let text = text(&metadata(), b"description");
-        assert_eq!(agrees(&text, &metadata(), b"description"), Ok(Vec::new()));
+        let text = text(&metadata(), b"description", Choice::Stop);
+        let terms = agrees(&text, &metadata(), b"description").unwrap();
+        assert_eq!(terms, Terms { privileges: Vec::new(), on_suspicion: Choice::Stop });
         let text = text + "[[privilege]]\nkind = \"monitor\"\n";
-        let privileges = agrees(&text, &metadata(), b"description").unwrap();
-        assert_eq!(privileges, [Privilege::Monitor {}]);
+        let terms = agrees(&text, &metadata(), b"description").unwrap();
+        assert_eq!(terms.privileges, [Privilege::Monitor {}]);
+    }
+
+    #[test]
+    fn a_choice_has_its_word_and_log_is_the_default() {
+        for one in Choice::value_variants() {
+            let text = text(&metadata(), b"description", *one);
+            assert_eq!(agrees(&text, &metadata(), b"description").unwrap().on_suspicion, *one);
+        }
+        assert_eq!((Choice::word(0), Choice::word(5)), (None, None));
+        let text = text(&metadata(), b"description", Choice::Panic)
+            .replace("on-suspicion = \"panic\"\n", "");
+        let terms = agrees(&text, &metadata(), b"description").unwrap();
+        assert_eq!(terms.on_suspicion, Choice::Log);
     }
 
     #[test]
     fn a_mistake_is_named() {
-        let text = text(&metadata(), b"description");
+        let text = text(&metadata(), b"description", Choice::Log);
         for (old, new, error) in [
             ("version = 1", "version = 7", "a binding of version 7"),
             ("\"example\"", "\"other\"", "it binds other"),
             ("\"D\"", "\"S\"", "it has class S"),
-            ("version", "privileges = []\nversion", "unknown field"),
+            ("version", "privileges = []\nversion", "line 2: unknown field"),
+            (
+                "\"log\"",
+                "\"reboot\"",
+                "line 8: unknown variant `reboot`, expected one of `lower`, `log`, `stop`, `panic`",
+            ),
+            ("\"log\"", "\"\"", "expected one of `lower`, `log`, `stop`, `panic`"),
+            ("\"log\"", "2", "line 8: "),
             ("description = \"", "description = \"0", "for another description"),
         ] {
             let wrong = text.replace(old, new);
             assert_ne!(wrong, text);
             let reason = agrees(&wrong, &metadata(), b"description").unwrap_err();
-            assert!(reason.contains(error), "{reason}");
+            assert!(reason.contains(error) && !reason.contains('\n'), "{reason}");
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Program {
 }
 
 /// All of them.
-pub static PROGRAMS: [Program; 5] = [
+pub static PROGRAMS: [Program; 6] = [
     // The guard's border control (tests/guard/model): the states of each exploration, 800 MB.
     Program { name: "guard/model", part: "guard-model", deep: ("STATES", "8000000") },
     // The content of modules (tests/guard/content): the damaged descriptions of each module.
@@ -33,6 +33,8 @@ pub static PROGRAMS: [Program; 5] = [
     Program { name: "guard/weak", part: "guard-weak", deep: ("WEAK", "all") },
     // Crash dumps of machines with a key (tests/guard/crash): also without the guard.
     Program { name: "guard/crash", part: "guard-crash", deep: ("CRASH", "all") },
+    // The kernel's panic by the guard (tests/guard/panic): a machine for each reason.
+    Program { name: "guard/panic", part: "guard-panic", deep: ("PANIC_KERNELS", "6.1 6.12") },
 ];
 
 /// Runs the program, and adds its results to the tally.
