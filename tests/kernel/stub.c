@@ -342,11 +342,14 @@ static void refused(enum how how)
 	}
 }
 
-/* Calls that take the slow path, if they do, because a stub may refuse them. */
+/*
+ * Calls that take the slow path, if they do, because a stub may refuse them. For io_uring_register
+ * -1 means no ring since 6.13, so -2 is the descriptor that does not exist.
+ */
 static const struct attempt made[] = {
 	{ "rt_sigaction", SYS_rt_sigaction, { SIGUSR1 }, -EINVAL },
 	{ "io_uring_enter", SYS_io_uring_enter, { -1 }, -EBADF },
-	{ "io_uring_register", SYS_io_uring_register, { -1 }, -EBADF },
+	{ "io_uring_register", SYS_io_uring_register, { -2 }, -EBADF },
 	{ "madvise(MADV_DONTFORK)", SYS_madvise, { 0, 4096, MADV_DONTFORK }, -ENOMEM },
 	{ "process_madvise(MADV_DONTFORK)", SYS_process_madvise,
 	  { -1, (long)argument, 0, MADV_DONTFORK }, -EBADF },
