@@ -78,7 +78,7 @@ static void attack_device(const struct driver *driver)
 /* A file goes both ways. */
 static void transfer(void)
 {
-	const char *file = module_file("dune-guard-secret");
+	const char *file = module_file("dune-guard-inside");
 	char hash[65];
 
 	network_hash(file, hash);
