@@ -118,8 +118,10 @@ static unsigned long long map_resource(void)
 	if (glob("/sys/bus/pci/devices/*/resource", 0, NULL, &files))
 		return got;
 	for (i = 0; i < files.gl_pathc; i++) {
-		if (file_read(files.gl_pathv[i], text, sizeof(text)) <= 0 ||
-		    strtoull(text, NULL, 16) != bar || asprintf(&path, "%s0", files.gl_pathv[i]) < 0)
+		const char *resource = files.gl_pathv[i];
+
+		if (file_read(resource, text, sizeof(text)) <= 0 ||
+		    strtoull(text, NULL, 16) != bar || asprintf(&path, "%s0", resource) < 0)
 			continue;
 		got = map_file(path, 0);
 		free(path);

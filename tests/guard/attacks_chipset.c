@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Attacks that need a chipset with configuration space in memory, and a computer that ignores some
- * resets (mode guard-q35). Each has a name and a verdict, as in attacks.c. Fails if the kernel moves
- * a guarded BAR through the window, also with a translation that is older than the registration; or
- * if it gets the frames of a module after a reset that did not happen, without all CPUs' flushes.
+ * resets (mode guard-q35). Each has a name and a verdict, as in attacks.c. Fails if the kernel
+ * moves a guarded BAR through the window, also with a translation that is older than the
+ * registration; or if it gets the frames of a module after a reset that did not happen, without all
+ * CPUs' flushes.
  */
 #define _GNU_SOURCE
 #include "guard.h"

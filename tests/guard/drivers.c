@@ -3,8 +3,8 @@
  * Debian's own network drivers, which nobody changed, as guarded modules of class D, with the
  * devices that the machine has. Each is described, bound to its device's registers, registered,
  * loaded and used: it sends and gets echo requests, and, once the guard is sealed, a file. Fails if
- * a driver is not guarded, if no packet comes back, if a file has another SHA-256 on the other side,
- * if anything that it does is suspicious, if it works only once, or if the kernel reaches the
+ * a driver is not guarded, if no packet comes back, if a file has another SHA-256 on the other
+ * side, if anything that it does is suspicious, if it works only once, or if the kernel reaches the
  * device's registers or moves them meanwhile; before and after the seal.
  */
 #define _GNU_SOURCE
@@ -78,7 +78,7 @@ static void attack_device(const struct driver *driver)
 /* A file goes both ways. */
 static void transfer(void)
 {
-	const char *file = module_file("dune-guard-secret");
+	const char *file = module_file("dune-guard-inside");
 	char hash[65];
 
 	network_hash(file, hash);

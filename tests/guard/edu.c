@@ -25,7 +25,7 @@
 
 #define FILE_OF_EDU	"/sys/kernel/debug/dune-guard-edu"
 #define MOST		4095
-#define ROUNDS		8
+#define ROUNDS		3
 #define ONES		0xffffffffULL
 
 static int fd;

@@ -474,7 +474,12 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	u32 first = hv_registration_lasting(guarded->copy), i;
 
 	/* Arming would open the frames of init again. */
-	if (!registration_runs(&guarded->border) || guarded->golden == first || guarded->releasing)
+	if (!registration_runs(&guarded->border))
+		return -EINVAL;
+	/* Whatever Linux puts there is outside of the module. */
+	for (i = CONTENT_INIT_TEXT; guarded->known && i <= CONTENT_INIT_DATA; i++)
+		guarded->known->memory[i].size = 0;
+	if (guarded->golden == first || guarded->releasing)
 		return -EINVAL;
 	guarded->init_size = 0;
 	guarded->module.init_text_end = guarded->module.init_text;
@@ -482,9 +487,6 @@ static s64 release(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	map(cpu, guarded, first, false);
 	guarded->mapped = first;
 	guarded->releasing = hv_present;
-	/* Whatever Linux puts there is outside of the module. */
-	for (i = CONTENT_INIT_TEXT; guarded->known && i <= CONTENT_INIT_DATA; i++)
-		guarded->known->memory[i].size = 0;
 	return 0;
 }
 

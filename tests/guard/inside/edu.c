@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A driver of QEMU's device edu, as any driver is: it knows nothing of the guard. A program writes
- * up to 4,095 bytes to /sys/kernel/debug/dune-guard-edu; the device copies that to itself and back to
- * other memory, and raises an interrupt each time; the program reads what came back. The device is
- * the one that the parameter "address" names. (QEMU's docs/specs/edu.txt has the registers.)
+ * up to 4,095 bytes to /sys/kernel/debug/dune-guard-edu; the device copies that to itself and back
+ * to other memory, and raises an interrupt each time; the program reads what came back. The device
+ * is the one that the parameter "address" names. (QEMU's docs/specs/edu.txt has the registers.)
  */
 #include <linux/completion.h>
 #include <linux/debugfs.h>

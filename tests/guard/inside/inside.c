@@ -172,6 +172,9 @@ void enter_switch_key(bool on)
 		static_branch_disable(&key);
 }
 
+/* Init has a page that is frozen, too, and then given back. */
+static const u64 of_init __initconst __used = SECRET;
+
 static const struct inside inside = {
 	.key = enter_key,
 	.switch_key = enter_switch_key,

@@ -109,7 +109,7 @@ static bool echo(int socket_fd, unsigned short number)
 int network_echo(void)
 {
 	int socket_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP), i, good = 0;
-	struct timeval patience = { .tv_sec = 5 };
+	struct timeval patience = { .tv_sec = 20 };
 
 	setsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	/* The link may take a while; the first one also has to find the router. */
