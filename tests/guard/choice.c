@@ -418,6 +418,9 @@ static unsigned long long sealed_stop(void)
 
 #define SURVIVED	1
 
+/* So many that an interrupt comes meanwhile, however busy the computer is: less than a second. */
+#define MANY_ROUNDS	100000000
+
 static unsigned long long panic_enter(void)
 {
 	enroll(DUNE_GUARD_PANIC);
@@ -459,7 +462,7 @@ static unsigned long long panic_secret(void)
 	ask_module("dune-guard-secret", "plant", 0, 0, 0);
 	/* An interrupt does not return: once one has come while the secret is in registers. */
 	for (before = 0, i = 0; !before && i < 10; i++) {
-		ask_module("dune-guard-secret", "spin", 3000000, 4, 0);
+		ask_module("dune-guard-secret", "spin", MANY_ROUNDS, 4, 0);
 		before = ask_module("dune-guard-secret", "search", 0, 0, 0);
 	}
 	diag("before the panic: %llu secrets in all memory", before);
