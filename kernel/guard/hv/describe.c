@@ -284,8 +284,10 @@ static void fill_tables(struct hv_guarded *guarded, const struct hv_known *known
 	module->entry_count = 0;
 	module->bug_count = 0;
 	module->fixup_count = 0;
+	/* Init is entered once: not at all if the module was live when it was registered. */
 	for (i = 0; i < content->header->entries; i++)
-		if (is_there(known, &content->entries[i].at))
+		if (is_there(known, &content->entries[i].at) &&
+		    (module->init || !(content->entries[i].why & CONTENT_ENTRY_INIT)))
 			insert((u64 *)module->entries, &module->entry_count,
 			       address_of(known, &content->entries[i].at));
 	for (i = 0; i < content->header->bugs; i++)

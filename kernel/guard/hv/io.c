@@ -43,8 +43,11 @@ static bool ends(u32 port, u8 byte)
 	case HV_PORT_CONTROL:
 		return byte & BIT(0);
 	case HV_PORT_KEYBOARD:
-		/* Pulses lines that have a 0; bit 0 is the reset. */
-		return (byte & 0xf1) == 0xf0;
+		/*
+		 * F0h and above pulse lines that have a 0, and bit 0 is the reset. After D1h the
+		 * next byte at port 60h has the same lines; it is not looked at.
+		 */
+		return (byte & 0xf1) == 0xf0 || byte == 0xd1;
 	}
 	/* A sleep register's byte that still has SLP_EN switches the computer off. */
 	for (i = 0; i < HV_SLEEP_PORTS; i++)

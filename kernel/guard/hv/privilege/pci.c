@@ -50,12 +50,17 @@
 
 #define DECODES		3		/* I/O and memory, in the command register */
 #define HAS_CAPABILITIES BIT(20)	/* in the status register */
+#define IS_MULTIPLE	BIT(23)		/* in the header type: a device with several functions */
 #define IS_IO		BIT(0)		/* in a BAR */
 #define IS_64		BIT(2)
 
 #define CAPABILITY_PM	0x01
 #define CAPABILITY_MSI	0x05
+#define MSI_64		BIT(23)
+#define MSI_MASKS	BIT(24)
 #define CAPABILITY_PCIE	0x10
+#define PCIE_VERSION	0xf0000
+#define PCIE_VERSION_1	0x10000
 #define CAPABILITY_MSIX	0x11
 #define CAPABILITY_EA	0x14
 #define MOST_CAPABILITIES 48
@@ -96,12 +101,20 @@ bool hv_pci_is_guarded(void)
 	return users;
 }
 
+/* A device with one function may answer to the numbers of all eight (PCI 3.2.2.3.4). */
+static bool answers(const struct lock *lock, u32 function)
+{
+	bool is_alone = !(lock->function & 7) && !(lock->words[REG_HEADER / 4] & IS_MULTIPLE);
+
+	return lock->function == (is_alone ? function & ~7u : function);
+}
+
 static const struct lock *find(u32 function)
 {
 	u32 i;
 
 	for (i = 0; i < HV_LOCKS; i++)
-		if (locks[i].owner && locks[i].function == function)
+		if (locks[i].owner && answers(&locks[i], function))
 			return &locks[i];
 	return NULL;
 }
@@ -321,6 +334,20 @@ static void allow(struct lock *lock, u32 first, u32 size)
 		lock->writable |= BIT_ULL(reg / 4);
 }
 
+/*
+ * The size of a capability, whose first word is @word (PCI 6.8.1, PCI Express 7.5.3). What follows
+ * it may be another one.
+ */
+static u32 size_of_msi(u32 word)
+{
+	return 12 + (word & MSI_64 ? 4 : 0) + (word & MSI_MASKS ? 8 : 0);
+}
+
+static u32 size_of_pcie(u32 word)
+{
+	return (word & PCIE_VERSION) == PCIE_VERSION_1 ? 20 : 60;
+}
+
 /* Returns false if an address is in a capability. */
 static bool allow_capabilities(struct lock *lock)
 {
@@ -335,10 +362,10 @@ static bool allow_capabilities(struct lock *lock)
 			allow(lock, at, 8);
 			break;
 		case CAPABILITY_MSI:
-			allow(lock, at, 24);
+			allow(lock, at, size_of_msi(word));
 			break;
 		case CAPABILITY_PCIE:
-			allow(lock, at, 60);
+			allow(lock, at, size_of_pcie(word));
 			break;
 		case CAPABILITY_MSIX:
 			allow(lock, at, 4);
