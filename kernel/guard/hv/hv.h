@@ -13,8 +13,8 @@
  * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
  * VMMCALLs; memory.c hides the guard's memory. Modules that are guarded begin in views.h. What all
  * have in common is in guest.c (injecting, skipping), fetch.c (the length of an instruction),
- * walk.c (the guest's page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64 Architecture
- * Programmer's Manual, vol. 2 unless another is named.
+ * walk.c (the guest's page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64
+ * Architecture Programmer's Manual, vol. 2 unless another is named.
  *
  * The loader includes this header, too: it is the contract between the two, for all but modules.
  * That part is in views.h, for linux/views.c, secret.c and register.c.

@@ -6,17 +6,18 @@
  * finds what it has written, and a module that nobody patches costs nothing.
  *
  * After each such write, the patch site at that place is looked at. Jump labels follow what the
- * kernel writes, and so do NOPs in the place of a call of ftrace's. All other sites stay as they were
- * when the module was compared. A hostile kernel would choose the bytes of a call's target, or
+ * kernel writes, and so do NOPs in the place of a call of ftrace's. All other sites stay as they
+ * were when the module was compared. A hostile kernel would choose the bytes of a call's target, or
  * replace two instructions by one while an activation waits between them; then M would execute
- * instructions that the module does not have. Once a site that follows has one of the contents that
- * the description allows, it is carried over to the golden frames: all at once, while no CPU is in
- * M. A CPU that enters M takes an activation with a locked instruction, and then reads
- * @carries. A CPU that carries sets @carries, and then looks for an activation in M. So at least
- * one of the two sees the other. A patch that cannot be carried yet is pending: the next CPU that
- * is about to enter M carries it, and executes its fetch again as long as another CPU is in M. That
- * ends, because the kernel sends an interrupt to every CPU after it has patched. What is written
- * before the module is compared is pending, too.
+ * instructions that the module does not have.
+ *
+ * Once a site that follows has one of the contents that the description allows, it is carried over
+ * to the golden frames: all at once, while no CPU is in M. A CPU that enters M takes an activation
+ * with a locked instruction, and then reads @carries. A CPU that carries sets @carries, and then
+ * looks for an activation in M. So at least one of the two sees the other. A patch that cannot be
+ * carried yet is pending: the next CPU that is about to enter M carries it, and executes its fetch
+ * again as long as another CPU is in M. That ends, because the kernel sends an interrupt to every
+ * CPU after it has patched. What is written before the module is compared is pending, too.
  */
 #include <linux/types.h>
 

@@ -2,14 +2,15 @@
 /*
  * M's address space: a page table for each CPU. Its top level is the guard's; the entries of the
  * kernel's half are the kernel's own, as they were at launch, when Linux had made all of them; they
- * lead to the kernel's tables, so that M has the kernel's data, now and later. M executes nothing by
- * them: else the kernel could map the text in another place, or its pages in another order, and M
- * would run it there. The path to the text
- * of a guarded module is the guard's own, down to the last level. In its last two levels, the
- * module's own pages are constant, and all else is empty: what M touches of it is copied from the
- * kernel's tables for one stay in M, like the lower half. Linux's invalidations do not reach a
- * copy, but the interrupt by which another CPU demands one ends the stay. INVLPGB sends none, and
- * reaches no tag but K's, so there is no M where Linux has it.
+ * lead to the kernel's tables, so that M has the kernel's data, now and later. M executes nothing
+ * by them: else the kernel could map the text in another place, or its pages in another order, and
+ * M would run it there.
+ *
+ * The path to the text of a guarded module is the guard's own, down to the last level. In its last
+ * two levels, the module's own pages are constant, and all else is empty: what M touches of it is
+ * copied from the kernel's tables for one stay in M, like the lower half. Linux's invalidations do
+ * not reach a copy, but the interrupt by which another CPU demands one ends the stay. INVLPGB sends
+ * none, and reaches no tag but K's, so there is no M where Linux has it.
  *
  * The kernel can direct M's writes to any physical address, by its own tables and by the pointers
  * that it hands to a module. So M has its page tables at physical addresses that nobody can know:

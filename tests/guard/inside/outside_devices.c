@@ -214,7 +214,7 @@ static u64 config_reserved(u32 function, u32 reg, u32 value)
 	return config_read(function, reg);
 }
 
-/* At a place that is no register's. QEMU adds the lowest bits of port CF8h to that of the access. */
+/* Between two registers: QEMU adds the lowest bits of port CF8h to the place of the access. */
 static u64 config_between(u32 function, u32 reg, u32 value)
 {
 	unsigned long flags;
@@ -255,12 +255,12 @@ static struct {
 static void move_late(void *unused)
 {
 	writel(readl(late.bar), late.bar);
-	smp_store_release(&late.is_ready, true);
-	while (!smp_load_acquire(&late.goes))
+	WRITE_ONCE(late.is_ready, true);
+	while (!READ_ONCE(late.goes))
 		cpu_relax();
 	writel(0xd0000000, late.bar);
 	outside_flush_guard(NULL);
-	smp_store_release(&late.is_done, true);
+	WRITE_ONCE(late.is_done, true);
 }
 
 static s64 arm_while_moving(u64 number, const struct hv_registration *registration)
@@ -279,11 +279,11 @@ static s64 arm_while_moving(u64 number, const struct hv_registration *registrati
 	bar = readl(late.bar);
 	other = cpumask_any_but(cpu_online_mask, get_cpu());
 	smp_call_function_single(other, move_late, NULL, 0);
-	while (!smp_load_acquire(&late.is_ready))
+	while (!READ_ONCE(late.is_ready))
 		cpu_relax();
 	err = outside_guard_call(HV_CALL_REGISTER, number, virt_to_phys((void *)registration));
-	smp_store_release(&late.goes, true);
-	while (!smp_load_acquire(&late.is_done))
+	WRITE_ONCE(late.goes, true);
+	while (!READ_ONCE(late.is_done))
 		cpu_relax();
 	put_cpu();
 	on_each_cpu(outside_flush_guard, NULL, 1);
@@ -351,7 +351,7 @@ static u64 config_fuzz(u32 function)
 
 static struct pci_dev *device_of(u64 number)
 {
-	/* Instead of the last but one, function 0 is meant; only the machine q35 has the last one. */
+	/* The last but one stands for function 0; only the machine q35 has the last one. */
 	struct pci_dev *devices[] = {
 		edu, other_edu, nic, shared, edu->bus->self, other_bridge, NULL, smbus,
 	};

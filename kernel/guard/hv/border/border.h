@@ -55,9 +55,9 @@ struct border {
 
 /*
  * A bit for each activation of the pool: those that are out or dead have it, so that a search looks
- * at few. The CPU that has claimed an activation sets its bit before M runs; the CPU on which
- * M has returned clears it, before others can claim it. What is swept keeps its bit until then; if the pool gets
- * another size, its owner clears the mask.
+ * at few. The CPU that has claimed an activation sets its bit before M runs; the CPU on which M has
+ * returned clears it, before others can claim it. What is swept keeps its bit until then; if the
+ * pool gets another size, its owner clears the mask.
  */
 static inline void border_mark(struct border *border, u32 activation, int is_used)
 {
