@@ -171,6 +171,11 @@ void hv_memory_fault(struct hv_cpu *cpu)
 		step_begin(cpu);
 		return;
 	}
+	/* Another CPU has given the page back to the kernel since this one has faulted. */
+	if (is_write && !cpu->lowered && (hv_nested_look(address) & HV_NPT_WRITE) == HV_NPT_WRITE) {
+		control->tlb_ctl = hv_config.flush_tag;
+		return;
+	}
 	hv_log(cpu, HV_LOG_NO_MEMORY, address);
 	hv_inject(cpu, X86_TRAP_GP, true);
 }
