@@ -91,6 +91,10 @@ pub(crate) fn start(
         debugger = Some(here);
     }
     let process = Process::start(command, "qemu-system-x86", console, inherited)?;
+    if config.single_thread {
+        // As in bochs.rs: machines with several threads come first.
+        process.run_after_others();
+    }
     let tracer = debugger.zip(config.cpus.trace().cloned());
     let tracer = tracer.map(|(stream, trace)| trace::step_qemu(stream, trace));
     let port = OwnedFd::from(port);

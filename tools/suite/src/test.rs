@@ -60,9 +60,12 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
         return describe(jobs);
     }
     let mut tally = Tally::new();
-    for (part, result) in run_side_by_side(context, jobs, &tally) {
-        result?;
-        tally.add(part);
+    let (machines, others): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.boots());
+    for jobs in [others, machines] {
+        for (part, result) in run_side_by_side(context, jobs, &tally) {
+            result?;
+            tally.add(part);
+        }
     }
     Ok(tally.close())
 }
@@ -70,19 +73,16 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
 /// Runs two jobs at a time, since two processors are enough for that, but no two that have a
 /// thread for each CPU: with two such machines of QEMU each test took three times as long. One of
 /// them is busy with one thread most of the time. So one worker begins with these jobs, the other
-/// one with the others, and whoever has nothing more of its own helps with the others.
-fn run_side_by_side<'a>(
-    context: &Context,
-    jobs: &'a [Job],
-    tally: &Tally,
-) -> Vec<(Tally, Result<()>)> {
-    let (wide, narrow): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.has_threads());
+/// one with the others, which let them run first (Process::run_after_others()), and whoever has
+/// nothing more of its own helps with the others.
+fn run_side_by_side(context: &Context, jobs: Vec<&Job>, tally: &Tally) -> Vec<(Tally, Result<()>)> {
+    let (wide, narrow): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.has_threads());
     let narrow = Mutex::new(narrow.into_iter());
     let next = || narrow.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let run_one = |first: Vec<&'a Job>| {
+    let run_one = |first: Vec<_>| {
         let mut part = tally.of_part();
         let mut all = first.into_iter().chain(std::iter::from_fn(&next));
-        let result = all.try_for_each(|job| job.run(context, &mut part));
+        let result = all.try_for_each(|job: &Job| job.run(context, &mut part));
         (part, result)
     };
     thread::scope(|scope| {

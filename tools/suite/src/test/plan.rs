@@ -181,8 +181,12 @@ impl Job {
         }
     }
 
-    /// Whether it boots a machine that has a thread for each CPU. (Bochs has one for all of them;
-    /// the harness boots machines for some seconds each.)
+    /// Whether it is a machine with its tests.
+    pub fn boots(&self) -> bool {
+        matches!(self, Job::Boot(_))
+    }
+
+    /// Whether it boots a machine that has a thread for each CPU. Bochs has one for all of them.
     pub fn has_threads(&self) -> bool {
         match self {
             Job::Boot(boot) => *boot.mode.machine_type == SVM && !boot.mode.single_thread,
