@@ -136,9 +136,14 @@ static void pending_vectors(void)
 	ok(end == GUEST_DONE && g.value == 1 && last_vector == 0x62,
 	   "a vector interrupts ring 3 at once (%s)", guest_end_name(&g, end));
 
-	guest_prepare(&g, 0, sti_shadow, NULL);
-	g.run->irq_vector = 0x63;
-	end = guest_resume(&g);
+	/* QEMU forgets the shadow if the host's timer ends the guest in it (docs/emulators.md). */
+	for (unsigned int i = 0; i < 5; i++) {
+		guest_prepare(&g, 0, sti_shadow, NULL);
+		g.run->irq_vector = 0x63;
+		end = guest_resume(&g);
+		if (g.value >> 8 == 0)
+			break;
+	}
 	ok(end == GUEST_DONE && (g.value & 0xff) == 1,
 	   "an interrupt is delivered between STI and CLI with two instructions between them (%s)",
 	   guest_end_name(&g, end));
