@@ -76,7 +76,9 @@ fn run_jobs(context: &Context, jobs: &[Job], dry_run: bool) -> Result<Verdict> {
 /// one with the others, which let them run first (Process::run_after_others()), and whoever has
 /// nothing more of its own helps with the others.
 fn run_side_by_side(context: &Context, jobs: Vec<&Job>, tally: &Tally) -> Vec<(Tally, Result<()>)> {
-    let (wide, narrow): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.has_threads());
+    let (wide, mut narrow): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.has_threads());
+    // What takes longest comes first, so that nobody waits for it at the end.
+    narrow.sort_by_key(|job| !job.is_slow());
     let narrow = Mutex::new(narrow.into_iter());
     let next = || narrow.lock().unwrap_or_else(PoisonError::into_inner).next();
     let run_one = |first: Vec<_>| {

@@ -186,6 +186,11 @@ impl Job {
         matches!(self, Job::Boot(_))
     }
 
+    /// Whether it boots the vmx machine.
+    pub fn is_slow(&self) -> bool {
+        matches!(self, Job::Boot(boot) if *boot.mode.machine_type == VMX)
+    }
+
     /// Whether it boots a machine that has a thread for each CPU. Bochs has one for all of them.
     pub fn has_threads(&self) -> bool {
         match self {
