@@ -53,20 +53,7 @@ static unsigned long long is_guarded(void)
 /* The module with one bit of its text changed. */
 static unsigned long long changed(void)
 {
-	static unsigned char bytes[8 << 20];
-	int in = open(module_file("dune-guard-inside"), O_RDONLY), out;
-	long size = read(in, bytes, sizeof(bytes)), i;
-
-	close(in);
-	/* The page of INT3 in inside_code.S. */
-	for (i = 0; i + 600 < size; i++)
-		if (!memcmp(bytes + i, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc", 8))
-			break;
-	bytes[i + 500] ^= 4;
-	out = open(CHANGED, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	if (size <= 0 || write(out, bytes, size) != size)
-		bail(CHANGED ": %m");
-	close(out);
+	outside_make_changed(CHANGED);
 	module_unload("dune_guard_inside");
 	if (command_run("insmod " CHANGED " 2>&1"))
 		bail("the changed module cannot be loaded: %s", command_output);

@@ -110,25 +110,6 @@ static const char *right_file(void)
 	return module_file("dune-guard-inside");
 }
 
-/* A copy of the module's file, with one bit changed in its text. */
-static void make_changed(void)
-{
-	static unsigned char bytes[8 << 20];
-	int in = open(right_file(), O_RDONLY), out;
-	long size = read(in, bytes, sizeof(bytes)), i;
-
-	close(in);
-	/* The page of INT3 in inside/inside_code.S. */
-	for (i = 0; i + 600 < size; i++)
-		if (!memcmp(bytes + i, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc", 8))
-			break;
-	bytes[i + 500] ^= 4;
-	out = open(CHANGED, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	if (size <= 0 || write(out, bytes, size) != size)
-		bail(CHANGED ": %m");
-	close(out);
-}
-
 /* Binds and registers the module anew. */
 static void enroll(unsigned int choice)
 {
@@ -520,7 +501,7 @@ int main(int argc, char **argv)
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	snprintf(line, sizeof(line), "describe %s -o " TOML, right_file());
 	run_dunectl(line);
-	make_changed();
+	outside_make_changed(CHANGED);
 	outside_load("arm=0");
 	argv++;
 	attacks_make(verdicts, COUNT(verdicts), argv);

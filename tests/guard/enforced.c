@@ -249,21 +249,7 @@ static void unregistered_inside(void)
 /* Loads the module with one bit changed in its text. */
 static void changed(void)
 {
-	static unsigned char bytes[8 << 20];
-	const char *path = module_file("dune-guard-inside");
-	int in = open(path, O_RDONLY), out;
-	long size = read(in, bytes, sizeof(bytes)), i;
-
-	close(in);
-	/* The page of INT3 in inside_code.S. */
-	for (i = 0; i + 600 < size; i++)
-		if (!memcmp(bytes + i, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc", 8))
-			break;
-	bytes[i + 500] ^= 4;
-	out = open("/tmp/changed.ko", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	if (size <= 0 || write(out, bytes, size) != size)
-		bail("/tmp/changed.ko: %m");
-	close(out);
+	outside_make_changed("/tmp/changed.ko");
 	is(command_run("insmod /tmp/changed.ko 2>&1"), 0, "a module with another bit is loaded");
 	is_shown("dune_guard_inside", "loaded, and not the registered module: bytes at text+");
 	returns("read", 0, 0, SECRET, "it works, like any other");

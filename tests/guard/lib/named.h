@@ -21,8 +21,8 @@ enum attacker {
  * struct attack - an attack, and what it gives as long as it is stopped
  * @name:	one word
  * @what:	a line about it
- * @by:		who makes the attack: a module, by the command @word with the numbers @with; or the
- *		test program, by @function
+ * @by:		the attacker: a module, which gets the command @word with the numbers @with; or the
+ *		test program, which calls @function
  * @stopped:	the result
  */
 struct attack {

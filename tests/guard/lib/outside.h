@@ -44,6 +44,9 @@ unsigned long long outside(const char *word, unsigned long long a, unsigned long
  */
 int outside_lie(enum lie which, unsigned long value);
 
+/* Writes a copy of the described module's file there, with one bit changed in its text. */
+void outside_make_changed(const char *path);
+
 /* What the guarded module's entry "read" returns while a live patch replaces it. */
 unsigned long long livepatched(void);
 
