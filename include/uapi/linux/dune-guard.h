@@ -141,6 +141,25 @@ struct dune_guard_privilege {
 	__u64 size;
 };
 
+/* The most functions of the kernel's that a module executes itself. */
+#define DUNE_GUARD_LEAVES	32
+#define DUNE_GUARD_NO_SYMBOL	0xffffffff
+
+/**
+ * struct dune_guard_leaf - a function of the kernel's that a module executes without leaving
+ * (docs/guard-modules.md)
+ * @address:	linear
+ * @size:	in bytes, at most 4096
+ * @symbol:	of the description, the one by which the module calls it, or DUNE_GUARD_NO_SYMBOL
+ * @sha256:	of its bytes
+ */
+struct dune_guard_leaf {
+	__u64 address;
+	__u32 size;
+	__u32 symbol;
+	__u8 sha256[32];
+};
+
 /**
  * struct dune_guard_registration - DUNE_GUARD_REGISTER, _UNREGISTER and _GET_REGISTRATION: a module
  * that is known by its content
@@ -162,6 +181,10 @@ struct dune_guard_privilege {
  *			returns it
  * @name:		_UNREGISTER, input: the module; the other two return it
  * @text:		as dune_guard_answer.text, but not of _GET_REGISTRATION
+ * @leaves:		_REGISTER, input: the address of a list, or 0
+ * @leaf_count:		_REGISTER, input: how many struct dune_guard_leaf it has;
+ *			_GET_REGISTRATION returns it
+ * @reserved:		0
  */
 struct dune_guard_registration {
 	__u64 description;
@@ -178,6 +201,9 @@ struct dune_guard_registration {
 	__u32 flags;
 	char name[DUNE_GUARD_NAME];
 	char text[200];
+	__u64 leaves;
+	__u32 leaf_count;
+	__u32 reserved;
 };
 
 /* Indices of dune_guard_crossings.crossings */
@@ -234,7 +260,7 @@ struct dune_guard_crossings {
  * EINVAL: the guard is not launched, the description is damaged or for another kernel, or a flag is
  * not known; EPERM: it is sealed; EEXIST: the module is registered already; ENOSPC: there are too
  * many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP: the module is of
- * class S.
+ * class S; ENOEXEC: a function of the kernel's has other bytes than its entry.
  */
 #define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
 /* EINVAL, EPERM: as above; ENOENT: it is not registered. */

@@ -18,8 +18,9 @@ use std::path::Path;
 
 use dune_machine::{Error, Result};
 
-use crate::cli::{Bind, Describe, Encode};
+use crate::cli::{Bind, Describe, Encode, Leaves};
 use crate::exit::{restore_sigpipe, End, REFUSED};
+use crate::leaves;
 use crate::privileges::Privilege;
 
 /// dunectl guard describe
@@ -66,10 +67,22 @@ pub fn bind(options: &Bind) -> Result<End> {
     })
 }
 
-/// A description in the guard's form, and the privileges that its binding gives to the module.
+/// dunectl guard leaves
+pub fn leaves(options: &Leaves) -> Result<End> {
+    restore_sigpipe();
+    let (_, metadata) = read_description(&options.description)?;
+    let calls: Vec<_> = metadata.exits.iter().map(|exit| exit.symbol.as_str()).collect();
+    let text = leaves::propose(&calls).map_err(Error::Environment)?;
+    write(None, text.as_bytes())
+}
+
+/// A description in the guard's form, and what its binding gives to the module: privileges, and
+/// leaves in the guard's form.
 pub struct Bound {
     pub description: Vec<u8>,
     pub privileges: Vec<Privilege>,
+    pub leaves: Vec<u8>,
+    pub leaf_count: u32,
 }
 
 /// What the guard reads of a description that its binding allows; the inner error is the reason why
@@ -79,7 +92,12 @@ pub fn bound(path: &Path) -> Result<(String, std::result::Result<Bound, String>)
     let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
     let bound = binding::path(&metadata.name)
         .and_then(|binding| binding::check(&binding, &metadata, text.as_bytes()));
-    Ok((metadata.name, bound.map(|privileges| Bound { description: bytes, privileges })))
+    let bound = bound.and_then(|rights| {
+        let symbols = encode::symbols(&metadata)?;
+        let (leaves, leaf_count) = leaves::to_bytes(&rights.leaves, &symbols)?;
+        Ok(Bound { description: bytes, privileges: rights.privileges, leaves, leaf_count })
+    });
+    Ok((metadata.name, bound))
 }
 
 /// dunectl guard encode

@@ -122,6 +122,9 @@ struct Registration {
     flags: u32,
     name: [u8; 64],
     text: [u8; 200],
+    leaves: u64,
+    leaf_count: u32,
+    reserved: u32,
 }
 
 impl Default for Registration {
@@ -141,6 +144,9 @@ impl Default for Registration {
             flags: 0,
             name: [0; 64],
             text: [0; 200],
+            leaves: 0,
+            leaf_count: 0,
+            reserved: 0,
         }
     }
 }
@@ -177,6 +183,7 @@ pub fn run(command: &GuardCommand) -> Result<End> {
     match command {
         GuardCommand::Describe(options) => return content::describe(options),
         GuardCommand::Bind(options) => return content::bind(options),
+        GuardCommand::Leaves(options) => return content::leaves(options),
         GuardCommand::Encode(options) => return content::encode(options),
         GuardCommand::Privileges(options) => return privileges(options),
         _ => {}
@@ -186,6 +193,7 @@ pub fn run(command: &GuardCommand) -> Result<End> {
     match command {
         GuardCommand::Describe(_)
         | GuardCommand::Bind(_)
+        | GuardCommand::Leaves(_)
         | GuardCommand::Encode(_)
         | GuardCommand::Privileges(_) => {
             unreachable!("handled above")
@@ -283,6 +291,8 @@ fn register(device: &File, path: &Path, count_crossings: bool) -> Result<End> {
             size: u32::try_from(size).map_err(|_| "it is too large".to_owned())?,
             privileges: bytes.as_ptr() as u64,
             privilege_count: u32::try_from(list.len()).map_err(|e| e.to_string())?,
+            leaves: bound.leaves.as_ptr() as u64,
+            leaf_count: bound.leaf_count,
             flags: if count_crossings { COUNT_CROSSINGS } else { 0 },
             ..Registration::default()
         };

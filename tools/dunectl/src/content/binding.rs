@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The administrator's binding of a module: a second file, which names the description by its hash,
-//! and the privileges that the module gets. Whoever can write it decides what is guarded, so it has
+//! the privileges that the module gets, and the kernel's functions that it executes. Whoever can write it decides what is guarded, so it has
 //! to be root's alone.
 
 use std::fs::{self, File};
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::metadata::{Class, Metadata};
+use crate::leaves::Leaf;
 use crate::privileges::Privilege;
 use crate::text::to_hex;
 
@@ -29,6 +30,15 @@ struct Binding {
     description: String,
     #[serde(rename = "privilege", default)]
     privileges: Vec<Privilege>,
+    #[serde(rename = "leaf", default)]
+    leaves: Vec<Leaf>,
+}
+
+/// What a binding gives to its module.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rights {
+    pub privileges: Vec<Privilege>,
+    pub leaves: Vec<Leaf>,
 }
 
 fn hash(description: &[u8]) -> String {
@@ -51,7 +61,8 @@ fn text(metadata: &Metadata, description: &[u8]) -> String {
          class = \"{class:?}\"\n\
          # SHA-256 of the file that `dunectl guard describe` has made.\n\
          description = \"{hash}\"\n\
-         # Without entries [[privilege]] the module has none: docs/guard-privileges.md.\n",
+         # Without entries [[privilege]] the module has none: docs/guard-privileges.md.\n\
+         # Entries [[leaf]] make it faster: dunectl guard leaves.\n",
         name = metadata.name,
         class = metadata.class,
         hash = hash(description),
@@ -80,9 +91,9 @@ pub fn write(path: &Path, metadata: &Metadata, description: &[u8], force: bool) 
     file.write_all(text(metadata, description).as_bytes()).map_err(error)
 }
 
-/// The privileges of the module, if the binding at `path` is for this description. An error is the
+/// What the module may have, if the binding at `path` is for this description. An error is the
 /// reason.
-pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Vec<Privilege>> {
+pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Rights> {
     let wrong = |why: String| format!("{}: {why}", path.display());
     let mut file = File::open(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => {
@@ -99,7 +110,7 @@ pub fn check(path: &Path, metadata: &Metadata, description: &[u8]) -> Result<Vec
     agrees(&text, metadata, description).map_err(wrong)
 }
 
-fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Vec<Privilege>> {
+fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Rights> {
     let one: Binding = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
     if one.version != VERSION {
         return Err(format!("a binding of version {}, where {VERSION} is known", one.version));
@@ -119,7 +130,7 @@ fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Vec<Pri
             one.name
         ));
     }
-    Ok(one.privileges)
+    Ok(Rights { privileges: one.privileges, leaves: one.leaves })
 }
 
 #[cfg(test)]
@@ -137,10 +148,15 @@ mod tests {
     #[test]
     fn what_is_written_binds() {
         let text = text(&metadata(), b"description");
-        assert_eq!(agrees(&text, &metadata(), b"description"), Ok(Vec::new()));
-        let text = text + "[[privilege]]\nkind = \"monitor\"\n";
-        let privileges = agrees(&text, &metadata(), b"description").unwrap();
-        assert_eq!(privileges, [Privilege::Monitor {}]);
+        let nothing = Rights { privileges: Vec::new(), leaves: Vec::new() };
+        assert_eq!(agrees(&text, &metadata(), b"description"), Ok(nothing));
+        let text = text
+            + "[[privilege]]\nkind = \"monitor\"\n"
+            + "[[leaf]]\nsymbol = \"memcpy\"\nsize = 32\nsha256 = \"00\"\n";
+        let rights = agrees(&text, &metadata(), b"description").unwrap();
+        assert_eq!(rights.privileges, [Privilege::Monitor {}]);
+        let leaf = Leaf { symbol: "memcpy".to_owned(), size: 32, sha256: "00".to_owned() };
+        assert_eq!(rights.leaves, [leaf]);
     }
 
     #[test]
