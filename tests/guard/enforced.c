@@ -39,10 +39,12 @@ enum { CALL_REGISTER = 5, CALL_ARM = 7, CALL_DESCRIBE = 12, CALL_UNDESCRIBE, CAL
 enum {
 	OTHER_PAGE = 1, SAME_PAGE, SWAPPED_PAGES, TWICE, PAGE_AT, DEVICE, TOO_HIGH, NO_INIT,
 	IS_LIVE, OTHER_ADDRESS, OTHER_RODATA, USER_ADDRESS, TOO_LARGE, OTHER_NUMBER, EXCHANGED,
-	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT,
+	WRITTEN, NO_FLUSH, LOADED_TWICE, DATA_AT, TABLE_AT, INTO_LEAF,
 };
 
 static int fd;
+/* A function of the kernel's that the module executes; 0: there is none. */
+static unsigned long leaf;
 
 /* Runs dunectl guard with these words. */
 static int dunectl(const char *words, const char *argument)
@@ -215,6 +217,23 @@ static void all_lies(void)
 	lies(NO_FLUSH, 0, EBUSY, "a CPU that has not flushed");
 	lies(LOADED_TWICE, 0, EBUSY, "a module that is guarded already");
 	lies(LOADED_TWICE, 1, EINVAL, "and as another one");
+	if (leaf) {
+		lies(INTO_LEAF, leaf, ENOEXEC, "calls of another function lead to a leaf");
+		lies(INTO_LEAF, leaf + 1, ENOEXEC, "and to the middle of one");
+	}
+}
+
+/* From the next registration on, the module executes the kernel's return thunk. */
+static void add_leaves(void)
+{
+	char name[60];
+	const char *at;
+
+	is(dunectl("leaves", "/tmp/inside.toml | tee -a "
+		   "/etc/dune/guard.d/dune_guard_inside.toml"), 0, "leaves");
+	at = strstr(command_output, "symbol = ");
+	if (at && sscanf(at, "symbol = \"%59[a-z0-9_]", name) == 1)
+		leaf = kernel_address(name);
 }
 
 /* A thread sleeps in a call of the module while its guard goes away. */
@@ -310,6 +329,7 @@ int main(void)
 	returns("read", 0, 0, SECRET, "the module works without it");
 	is(module_unload("dune_guard_inside"), 0, "it is unloaded");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "another launch");
+	add_leaves();
 	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
 	other_registrations();
 	is_shown("dune_guard_inside", "not loaded");

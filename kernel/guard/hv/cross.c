@@ -560,14 +560,16 @@ static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 	struct hv_guarded *guarded = cpu->guarded;
 	const struct border_activation *activation = &guarded->pool[cpu->border.activation];
 	struct border_exit exit = { .at = { m->save.rip, m->save.rsp } };
-	bool is_inside = module_has(&guarded->module, exit.at.rip);
+	bool is_inside = module_has(&guarded->module, exit.at.rip), is_driver;
 	struct event event = { .cause = CAUSE_INTERRUPT };
 	struct crossing crossing;
 
-	if (code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
-	    is_done(cpu, code, class == CLASS_D &&
-			       (is_inside || hv_leaf_at(guarded->leaves, exit.at.rip))))
-		return cpu->vmcb_pa + HV_VMCB_OF_M;
+	if (code != SVM_EXIT_INTR && code != SVM_EXIT_NPF) {
+		is_driver = class == CLASS_D &&
+			    (is_inside || hv_leaf_at(guarded->leaves, exit.at.rip));
+		if (is_done(cpu, code, is_driver))
+			return cpu->vmcb_pa + HV_VMCB_OF_M;
+	}
 	if (code == SVM_EXIT_NPF)
 		look_for_search(cpu);
 	/* Elsewhere, an interrupt or a page fault has preceded the fetch. */

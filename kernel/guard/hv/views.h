@@ -28,8 +28,8 @@
  * its registers. It has no L: what is refused raises #GP.
  *
  * register.c steps a registration, and frames.c changes the views; describe.c has the descriptions,
- * patch.c the kernel's patches; leaf.c has the kernel's functions that M executes; privilege/ has the
- * privileges other than memory; nested.c has the nested page tables, space.c and secret.c M's
+ * patch.c the kernel's patches; leaf.c has the kernel's functions that M executes; privilege/ has
+ * the privileges other than memory; nested.c has the nested page tables, space.c and secret.c M's
  * address space, for class D and class S; clear.c ends secrets, and tally.c counts crossings by
  * function.
  */

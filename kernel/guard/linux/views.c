@@ -121,7 +121,7 @@ int guard_views_describe(unsigned int number, const void *description, unsigned 
 	list->privileges = count ? virt_to_phys((void *)privileges) : 0;
 	list->privilege_count = count;
 	list->has_tally = has_tally;
-	list->leaves = virt_to_phys((void *)leaves);
+	list->leaves = leaves->count ? virt_to_phys((void *)leaves) : 0;
 	for (i = 0; i < DIV_ROUND_UP(size, PAGE_SIZE) && i < ARRAY_SIZE(list->frames); i++)
 		list->frames[i] = page_to_phys(vmalloc_to_page(description + i * PAGE_SIZE));
 	err = call(HV_CALL_DESCRIBE, &b, virt_to_phys(list));

@@ -244,6 +244,7 @@ enum lie {
 	LOADED_TWICE,		/* the text of a module that is guarded already, as lie_value */
 	DATA_AT,		/* the data are at the address lie_value */
 	TABLE_AT,		/* and a page table of their address is at the physical lie_value */
+	INTO_LEAF,		/* its calls of outside_deeper() lead to lie_value */
 };
 
 static ulong lie, lie_value;
@@ -317,6 +318,24 @@ static u64 *use_top_entry(unsigned long *address, u64 table)
 	return &top[i];
 }
 
+/* Lets the calls of a function lead to another one. */
+static void lead_calls(const struct hv_load *load, u64 from, u64 to)
+{
+	u64 text = load->regions[CONTENT_TEXT].address, size = load->regions[CONTENT_TEXT].size;
+	u64 at;
+	s32 distance;
+	int i;
+
+	for (at = text; at + 5 <= text + size; at++) {
+		memcpy(&distance, (void *)(unsigned long)at + 1, sizeof(distance));
+		if (*(u8 *)(unsigned long)at != 0xe8 || at + 5 + distance != from)
+			continue;
+		distance = to - at - 5;
+		for (i = 0; i < sizeof(distance); i++)
+			write_byte((void *)(unsigned long)at + 1 + i, distance >> 8 * i);
+	}
+}
+
 static int tell_lie(const struct module *module)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
@@ -388,6 +407,9 @@ static int tell_lie(const struct module *module)
 	case LOADED_TWICE:
 		number = lie_value;
 		break;
+	case INTO_LEAF:
+		lead_calls(load, (unsigned long)outside_deeper, lie_value);
+		break;
 	case EXCHANGED:
 	case WRITTEN:
 	case NO_FLUSH:
@@ -397,6 +419,8 @@ static int tell_lie(const struct module *module)
 	err = guard_views_load(number, load, &finding);
 	if (!err)
 		guard_views_disarm(number);
+	if (lie == INTO_LEAF)
+		lead_calls(load, lie_value, (unsigned long)outside_deeper);
 	if (top_entry) {
 		WRITE_ONCE(*top_entry, 0);
 		on_each_cpu(flush, NULL, 1);

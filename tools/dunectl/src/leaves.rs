@@ -202,8 +202,7 @@ impl Kernel {
     }
 
     fn read_orc(&self) -> Result<Vec<(u64, bool)>> {
-        let (start, places) =
-            self.read_between("__start_orc_unwind_ip", "__stop_orc_unwind_ip")?;
+        let (start, places) = self.read_between("__start_orc_unwind_ip", "__stop_orc_unwind_ip")?;
         let (_, entries) = self.read_between("__start_orc_unwind", "__stop_orc_unwind")?;
         let places = places.chunks_exact(4).enumerate().map(|(i, place)| {
             let distance = i32::from_le_bytes(number(place, 0));
