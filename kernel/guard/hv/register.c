@@ -235,6 +235,13 @@ static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 	for (i = 0; i < copy->data_count; i++)
 		if (is_others(cpu, guarded->datas[i].address))
 			return false;
+	for (i = 0; guarded->leaves && i < guarded->leaves->page_count; i++) {
+		u64 frame = guarded->leaves->pages[i].frame;
+
+		if (!is_plain(frame) || !is_ram(frame) || is_exchange(frame) ||
+		    is_in(frame, guarded->frames, guarded->golden))
+			return false;
+	}
 	for (i = 0; i < others; i++)
 		if (!is_plain(guarded->privates[i]) || is_exchange(guarded->privates[i]) ||
 		    is_in(guarded->privates[i], guarded->privates, i))
@@ -368,7 +375,7 @@ static bool furnish(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	u64 views = 4;
 	u32 i;
 
-	if (!make_views(guarded))
+	if (!make_views(guarded) || !hv_leaves_map(guarded))
 		return false;
 	for (i = 0; i < guarded->golden; i++) {
 		guarded->shadows[i] = hv_pool_take(1);
@@ -578,7 +585,7 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 		return -EINVAL;
 	guarded = &hv_guarded[*b];
 	if (number == HV_CALL_DESCRIBE)
-		return hv_describe(*b, c);
+		return hv_describe(cpu, b, c);
 	if (number == HV_CALL_UNDESCRIBE)
 		return hv_undescribe(*b);
 	if (number == HV_CALL_REGISTER || number == HV_CALL_LOAD)

@@ -345,6 +345,24 @@ static u64 *use_top_entry(unsigned long *address, u64 table)
 	return &top[i];
 }
 
+/* Lets the calls of a function lead to another one. */
+static void lead_calls(const struct hv_load *load, u64 from, u64 to)
+{
+	u64 text = load->regions[CONTENT_TEXT].address, size = load->regions[CONTENT_TEXT].size;
+	u64 at;
+	s32 distance;
+	int i;
+
+	for (at = text; at + 5 <= text + size; at++) {
+		memcpy(&distance, (void *)(unsigned long)at + 1, sizeof(distance));
+		if (*(u8 *)(unsigned long)at != 0xe8 || at + 5 + distance != from)
+			continue;
+		distance = to - at - 5;
+		for (i = 0; i < sizeof(distance); i++)
+			write_byte((void *)(unsigned long)at + 1 + i, distance >> 8 * i);
+	}
+}
+
 static int tell_lie(const struct module *module)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
@@ -424,6 +442,9 @@ static int tell_lie(const struct module *module)
 	case LOADED_TWICE:
 		number = lie_value;
 		break;
+	case INTO_LEAF:
+		lead_calls(load, (unsigned long)outside_deeper, lie_value);
+		break;
 	case EXCHANGED:
 	case WRITTEN:
 	case NO_FLUSH:
@@ -434,6 +455,8 @@ static int tell_lie(const struct module *module)
 	err = guard_views_load(number, load, &finding);
 	if (!err)
 		guard_views_disarm(number);
+	if (lie == INTO_LEAF)
+		lead_calls(load, lie_value, (unsigned long)outside_deeper);
 	if (top_entry) {
 		WRITE_ONCE(*top_entry, 0);
 		on_each_cpu(flush, NULL, 1);
