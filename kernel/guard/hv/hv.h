@@ -312,6 +312,8 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @low_memory:	memory ends there below 4 GB,
  * @high_memory: and there above that, or at 4 GB
  * @ecam:	the window of PCI's configuration space; @ecam_size: 0 if there is none
+ * @kernel:	linear addresses: Linux's own image is somewhere from there on,
+ * @modules:	and modules begin there
  * @seed:	random, and cleared here
  */
 struct hv_config {
@@ -349,6 +351,8 @@ struct hv_config {
 	u64 high_memory;
 	u64 ecam;
 	u64 ecam_size;
+	u64 kernel;
+	u64 modules;
 	u64 seed[4];
 };
 
@@ -481,6 +485,12 @@ static inline void hv_clear_page(u64 *page)
 static inline u32 hv_index(u64 address, u32 shift)
 {
 	return address >> shift & (HV_ENTRIES - 1);
+}
+
+/* Whether a linear address may be one of Linux's own image. No module is there. */
+static inline bool hv_is_image(u64 address)
+{
+	return address - hv_config.kernel < hv_config.modules - hv_config.kernel;
 }
 
 /* pool.c: for hv_views_lock, or while no other CPU is in the guard */
