@@ -233,7 +233,7 @@ struct hv_place hv_place(const struct hv_guarded *guarded, u32 frame)
 	};
 }
 
-/* The regions that M maps are whole pages of the kernel's half, each by itself. */
+/* The regions that M maps are whole pages where modules can be, each by itself. */
 static bool is_sane(const struct hv_load *load)
 {
 	u64 pages = 0;
@@ -246,6 +246,10 @@ static bool is_sane(const struct hv_load *load)
 			continue;
 		if (from % HV_PAGE || size % HV_PAGE || from < KERNEL_START || from >= KERNEL_END ||
 		    size > KERNEL_END - from)
+			return false;
+		/* The pages of leaves are in the image. */
+		if (hv_is_image(from) || hv_is_image(from + size - 1) ||
+		    (from < hv_config.kernel && from + size > hv_config.modules))
 			return false;
 		pages += size / HV_PAGE;
 		for (k = 0; k < i; k++)

@@ -6,8 +6,11 @@
  * the kernel has such a page, M's view has a page of the guard's with these functions, and INT3 in
  * all other places. So nothing that the kernel patches later reaches M.
  *
- * The kernel still decides which linear addresses lead to that physical page. If it leads an
- * address elsewhere, M has no code there, and the call is a crossing, as without a leaf.
+ * M's own page table leads the page's linear address there (space.c), as it was when the leaf was
+ * copied, and no other address to be executed: the kernel can neither lead M's call elsewhere, nor
+ * another call to a leaf. All CPUs have one page table each, for all modules, so the pages that
+ * several of them have stay until the last one ends. In the view of a module without leaves in that
+ * page, the kernel's own frame is there, which is not executable.
  *
  * A leaf never moves the stack pointer, and preserves what any function preserves, by not using it.
  * That makes each place in it one at which the kernel can take over: RSP points to the return
@@ -23,27 +26,24 @@
 
 #define INT3		0xcc
 
-/* The addresses of the kernel's half, without the last page. */
-#define KERNEL_START	0xffff800000000000ULL
-#define KERNEL_END	0xfffffffffffff000ULL
-
 /* The most return addresses of leaves on top of each other. */
 #define MOST_CALLS	2
 
 /* The guard's copy of a page of the kernel's; made if there is none. NULL: it cannot be. */
-static u8 *copy_of(struct hv_leaves *leaves, u64 frame)
+static u8 *copy_of(struct hv_leaves *leaves, u64 address, u64 frame)
 {
 	struct hv_leaf_page *page = leaves->pages;
 	u32 i;
 
 	for (i = 0; i < leaves->page_count; i++, page++)
-		if (page->frame == frame)
+		if (page->address == address)
 			return page->copy;
 	if (leaves->page_count == HV_LEAF_PAGES || !hv_is_memory(frame) || hv_is_guards(frame))
 		return NULL;
 	page->copy = hv_pool_take(1);
 	if (!page->copy)
 		return NULL;
+	page->address = address;
 	page->frame = frame;
 	leaves->page_count++;
 	for (i = 0; i < HV_PAGE; i++)
@@ -54,19 +54,20 @@ static u8 *copy_of(struct hv_leaves *leaves, u64 frame)
 /* Copies a leaf, by the page table of @cr3. Returns whether the copy has the hash. */
 static bool copy(struct hv_leaves *leaves, const struct hv_leaf *leaf, u64 cr3)
 {
-	u64 at = leaf->address, end = at + leaf->size, physical;
+	u64 at = leaf->address, end = at + leaf->size, page, physical;
 	u8 hash[SHA256_SIZE], *to = NULL;
 	struct sha256 sha;
 	u32 i, differs = 0;
 
-	if (at < KERNEL_START || end > KERNEL_END || !leaf->size || leaf->size > HV_PAGE)
+	if (!leaf->size || leaf->size > HV_PAGE || !hv_is_image(at) || !hv_is_image(end - 1))
 		return false;
 	sha256_begin(&sha);
 	for (; at < end; at++) {
 		if (!to || !(at % HV_PAGE)) {
-			if (!hv_walk(cr3, at & ~(HV_PAGE - 1), &physical))
+			page = at & ~(HV_PAGE - 1);
+			if (!hv_walk(cr3, page, &physical))
 				return false;
-			to = copy_of(leaves, physical);
+			to = copy_of(leaves, page, physical);
 		}
 		if (!to)
 			return false;
@@ -120,6 +121,23 @@ bool hv_leaves_map(const struct hv_guarded *guarded)
 		*entry = hv_physical(leaves->pages[i].copy) | HV_NPT_READ;
 	}
 	return true;
+}
+
+bool hv_leaves_share(const struct hv_guarded *guarded, u64 page)
+{
+	const struct hv_leaves *leaves;
+	u32 i, k;
+
+	for (i = 0; i < HV_REGISTRATIONS; i++) {
+		leaves = hv_guarded[i].leaves;
+		if (!leaves || !hv_guarded[i].used || hv_guarded[i].leaving ||
+		    &hv_guarded[i] == guarded)
+			continue;
+		for (k = 0; k < leaves->page_count; k++)
+			if (leaves->pages[k].address == page)
+				return true;
+	}
+	return false;
 }
 
 const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u64 address)

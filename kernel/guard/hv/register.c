@@ -20,9 +20,23 @@ u64 hv_in_use[1 + HV_REGISTRATIONS];
 
 /* ---- M's address space ---- */
 
+/* Maps the pages of its leaves, or unmaps those that no other module has, too. */
+static bool map_leaves(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded, bool map)
+{
+	const struct hv_leaves *leaves = guarded->leaves;
+	bool done = true;
+	u32 i;
+
+	for (i = 0; leaves && i < leaves->page_count; i++)
+		if (map || !hv_leaves_share(guarded, leaves->pages[i].address))
+			done &= hv_space_map(cpu, cr3, leaves->pages[i].address,
+					     map ? leaves->pages[i].frame | HV_PTE_TEXT : 0);
+	return done;
+}
+
 /*
- * Maps or unmaps the golden frames from @first on; with 0 also the module's data. Returns false
- * without memory.
+ * Maps or unmaps the golden frames from @first on; with 0 also the module's data and its leaves.
+ * Returns false without memory.
  */
 static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded, u32 first,
 		   bool map)
@@ -41,6 +55,8 @@ static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded
 	for (i = 0; !first && i < copy->data_count; i++)
 		done &= hv_space_map(cpu, cr3, guarded->datas[i].address,
 				     map ? guarded->datas[i].entry : 0);
+	if (!first)
+		done &= map_leaves(cpu, cr3, guarded, map);
 	return done;
 }
 

@@ -4,10 +4,10 @@
  *
  * There are two views of memory. In K, the kernel's, the text of a guarded module is not
  * executable, and leads to a shadow: a copy that the kernel may read and patch (patch.c). In M, one
- * for each module, nothing but its text is executable, its golden frames, which nobody else
- * changes; and only M has the private frames. So each way across the border is a fetch that faults,
- * an interrupt or an exception, and cross.c asks border control (border/) which of the six
- * crossings it is.
+ * for each module, nothing is executable but its text, the golden frames, which nobody else
+ * changes, and the guard's copies of a few functions of the kernel's (leaf.c); and only M has the
+ * private frames. So each way across the border is a fetch that faults, an interrupt or an
+ * exception, and cross.c asks border control (border/) which of the six crossings it is.
  *
  * M has a VMCB of its own on each CPU, with the constants of the launch: the guest hands it RIP,
  * RSP, general registers and harmless flags only. It has page tables of its own (space.c), so that
@@ -30,9 +30,8 @@
  * register.c steps a registration, and frames.c changes the views; describe.c has the descriptions,
  * patch.c the kernel's patches; leaf.c has the kernel's functions that M executes; privilege/ has
  * the privileges other than memory; nested.c has the nested page tables, space.c and secret.c M's
- * address space, for class D and class S; suspect.c has what may follow suspicious activity, clear.c
- * ends secrets, and tally.c counts crossings by function.
- * function.
+ * address space, for class D and class S; suspect.c has what may follow suspicious activity,
+ * clear.c ends secrets, and tally.c counts crossings by function.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -209,13 +208,15 @@ static_assert(sizeof(struct hv_leaf_list) <= CONTENT_PAGE);
 
 /**
  * struct hv_leaves - the leaves of a module, in a page of the guard's
- * @pages:	of each page that has some of them, the kernel's frame, and the guard's copy
+ * @pages:	of each page that has some of them, the linear address, the kernel's frame, and the
+ *		guard's copy
  */
 struct hv_leaves {
 	u32 count;
 	u32 page_count;
 	struct hv_leaf list[HV_LEAVES];
 	struct hv_leaf_page {
+		u64 address;
 		u64 frame;
 		u8 *copy;
 	} pages[HV_LEAF_PAGES];
@@ -521,6 +522,8 @@ s64 hv_leaves_take(struct hv_leaves **taken, u64 at, u64 cr3, u64 *which);
 void hv_leaves_give(struct hv_leaves *leaves);
 /* M's view gets them. Returns false without memory. */
 bool hv_leaves_map(const struct hv_guarded *guarded);
+/* Whether another module's pages, which are in M's page tables, include that linear address. */
+bool hv_leaves_share(const struct hv_guarded *guarded, u64 page);
 /* Without the lock: the leaf at a linear address, or NULL; @leaves may be NULL. */
 const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u64 address);
 /*
