@@ -852,6 +852,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return crowd(a, b);
 	if (!strcmp(word, "keys"))
 		return switch_keys(a);
+	if (!strcmp(word, "leaf"))
+		return inside->leaf();
 	if (!strcmp(word, "key"))
 		return inside->key();
 	if (!strcmp(word, "cost"))
