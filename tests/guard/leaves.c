@@ -2,9 +2,10 @@
 /*
  * Functions of the kernel's that a guarded module executes itself: Debian's e1000, which nobody
  * changed, with the leaves that `dunectl guard leaves` proposes. Fails if one of them is still a
- * crossing, if the module is registered with a leaf that the kernel does not have, if packets get
- * lost, if anything is suspicious, or if the kernel's changes of such a function reach the module:
- * before the module is loaded and afterwards, before the seal and after it.
+ * crossing, also after another module with the same leaves has come and gone, if the module is
+ * registered with a leaf that the kernel does not have, if packets get lost, if anything is
+ * suspicious, or if the kernel's changes of such a function reach the module: before the module is
+ * loaded and afterwards, before the seal and after it.
  *
  * With the argument "echo", this program sends and gets echo requests.
  */
@@ -34,6 +35,8 @@
 #define MOST	40
 
 static const struct driver driver = { "e1000", "e1000", "0x80860x100e", 0 };
+/* Its pages with leaves are among those of the first one. It needs no device for that. */
+static const struct driver second = { "8139cp", "8139cp", NULL, 0 };
 
 /* The kernel calls it for a driver's interrupt alone, and the driver calls it itself. */
 #define VICTIM	"napi_schedule_prep"
@@ -228,11 +231,23 @@ static void wrong_leaves(void)
 	patch(false);
 }
 
+static void enroll_second(void)
+{
+	if (driver_enroll(&second))
+		bail("8139cp is not registered: %s", command_output);
+	dunectl_guard("unregister 8139cp");
+	is(dunectl_guard("leaves /tmp/8139cp.toml >>/etc/dune/guard.d/8139cp.toml"), 0,
+	   "leaves for another driver");
+	is(dunectl_guard("register /tmp/8139cp.toml"), 0, "it is registered with them");
+}
+
 static void use(const char *when)
 {
 	int i;
 
 	load();
+	ok(modprobe("-q", second.file, NULL) && driver_is_guarded(&second) &&
+	   modprobe("-qr", second.file, NULL), "another guarded driver has come and gone");
 	switch_on(true);
 	count_calls();
 	for (i = 0; i < count; i++) {
@@ -254,6 +269,7 @@ static void with_leaves(void)
 	command_run("dunectl guard leaves /tmp/e1000.toml >/tmp/leaves");
 	wrong_leaves();
 	is(enroll("cat /tmp/leaves"), 0, "e1000 is registered with its leaves");
+	enroll_second();
 	use("");
 	patch(true);
 	load();
