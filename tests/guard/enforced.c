@@ -186,6 +186,7 @@ static void all_lies(void)
 	lies(TOO_HIGH, 0, EINVAL, "nothing there");
 	lies(IS_LIVE, 0, EINVAL, "init has run");
 	lies(OTHER_ADDRESS, 0, ENOEXEC, "another address of the text");
+	lies(IMAGE_ADDRESS, 0, EINVAL, "an address in the kernel's image");
 	lies(OTHER_RODATA, 0, EINVAL, "constants at the data's address");
 	lies(USER_ADDRESS, 0, EINVAL, "the user's half");
 	lies(TOO_LARGE, 0, EINVAL, "an endless region");

@@ -412,7 +412,10 @@ static int tell_lie(const struct module *module)
 		load->is_live = 1;
 		break;
 	case OTHER_ADDRESS:
-		load->regions[CONTENT_TEXT].address -= 1UL << 30;
+		load->regions[CONTENT_TEXT].address -= MODULES_VADDR - __START_KERNEL_map + SZ_1G;
+		break;
+	case IMAGE_ADDRESS:
+		load->regions[CONTENT_TEXT].address -= MODULES_VADDR - __START_KERNEL_map;
 		break;
 	case OTHER_RODATA:
 		load->regions[CONTENT_RODATA].address = load->regions[CONTENT_DATA].address;
