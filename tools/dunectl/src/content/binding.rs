@@ -178,11 +178,7 @@ fn agrees(text: &str, metadata: &Metadata, description: &[u8]) -> Result<Terms> 
             one.name
         ));
     }
-    Ok(Terms {
-        privileges: one.privileges,
-        on_suspicion: one.on_suspicion,
-        leaves: one.leaves,
-    })
+    Ok(Terms { privileges: one.privileges, on_suspicion: one.on_suspicion, leaves: one.leaves })
 }
 
 #[cfg(test)]
