@@ -76,7 +76,8 @@
  * content_verdict, the region << 8, the offset << 32. RELEASE gives init back, and every CPU then
  * calls FLUSH twice.
  */
-#define HV_CALL_DESCRIBE	12	/* RCX: physical address of a struct hv_description */
+/* RCX: physical address of a struct hv_description; -ENOEXEC: RBX returns which leaf differs. */
+#define HV_CALL_DESCRIBE	12
 #define HV_CALL_UNDESCRIBE	13
 #define HV_CALL_LOAD		14	/* RCX: physical address of a struct hv_load */
 #define HV_CALL_RELEASE		15
