@@ -34,9 +34,9 @@
 #define BINDING	"/etc/dune/guard.d/e1000.toml"
 #define MOST	40
 
-static const struct driver driver = { "e1000", "e1000", "0x80860x100e", 0 };
+static const struct driver driver = { "e1000", "e1000", "0x80860x100e", 0, NULL };
 /* Its pages with leaves are among those of the first one. It needs no device for that. */
-static const struct driver second = { "8139cp", "8139cp", NULL, 0 };
+static const struct driver second = { "8139cp", "8139cp", NULL, 0, NULL };
 
 /* The kernel calls it for a driver's interrupt alone, and the driver calls it itself. */
 #define VICTIM	"napi_schedule_prep"
