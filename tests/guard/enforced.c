@@ -341,6 +341,8 @@ int main(void)
 	is_shown("dune_guard_inside", "not loaded");
 	refused = outside("crossings", REFUSED, 0);
 	is_armed();
+	if (leaf)
+		returns("read-text", leaf & ~7UL, 0, 2, "the kernel's text near a leaf");
 	unload();
 	is(outside("crossings", REFUSED, 0), refused, "neither init nor exit is suspicious");
 	unregistered_inside();

@@ -757,6 +757,15 @@ static u64 string(void)
 	return !strcmp(to, from) ? read : 0;
 }
 
+/* How many of two pages before an address in the kernel's text the module reads as we do. */
+static u64 read_text(u64 address)
+{
+	const u64 *first = (const u64 *)(address - 16 * PAGE_SIZE);
+	const u64 *second = (const u64 *)(address - 8 * PAGE_SIZE);
+
+	return (inside->read(first) == *first) + (inside->read(second) == *second);
+}
+
 static u64 command(const char *word, u64 a, u64 b, u64 c)
 {
 	u64 value = 0;
@@ -855,6 +864,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return crowd(a, b);
 	if (!strcmp(word, "keys"))
 		return switch_keys(a);
+	if (!strcmp(word, "read-text"))
+		return read_text(a);
 	if (!strcmp(word, "leaf"))
 		return inside->leaf();
 	if (!strcmp(word, "key"))
