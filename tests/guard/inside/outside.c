@@ -757,11 +757,14 @@ static u64 string(void)
 	return !strcmp(to, from) ? read : 0;
 }
 
-/* How many of two pages before an address in the kernel's text the module reads as we do. */
+/*
+ * How many of two pages in the same 2 MB as an address in the kernel's text the module reads as we
+ * do.
+ */
 static u64 read_text(u64 address)
 {
-	const u64 *first = (const u64 *)(address - 16 * PAGE_SIZE);
-	const u64 *second = (const u64 *)(address - 8 * PAGE_SIZE);
+	const u64 *first = (const u64 *)(address ^ 2 * PAGE_SIZE);
+	const u64 *second = (const u64 *)(address ^ 4 * PAGE_SIZE);
 
 	return (inside->read(first) == *first) + (inside->read(second) == *second);
 }
