@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Attacks on a sealed guard that knows a module by its content: the kernel loads another one, lies
- * about where it is, and patches it. Each has a name and a verdict. Fails if a module that is not
- * the registered one is guarded, or if a patch reaches one that is. With arguments, the attacks
- * with these names alone, as in attacks.c; tests/guard/enforced.c has more of them.
+ * about where it is, and patches it and a leaf of it. Each has a name and a verdict. Fails if a
+ * module that is not the registered one is guarded, or if a patch reaches one that is. With
+ * arguments, the attacks with these names alone, as in attacks.c; tests/guard/enforced.c has more
+ * of them.
  */
 #define _GNU_SOURCE
 #include "attack.h"
@@ -24,6 +25,9 @@
 
 #define TOML	"/tmp/attacks.toml"
 #define CHANGED	"/tmp/attacks_changed.ko"
+
+/* A function of the kernel's that the module executes itself. */
+#define LEAF	"napi_schedule_prep"
 
 #define DENIED	((unsigned long long)-EPERM)
 
@@ -74,6 +78,27 @@ static unsigned long long hook_by_livepatch(void)
 	return livepatched();
 }
 
+/* Another function in the place of a leaf, which returns 0. Returns what the module gets. */
+static unsigned long long patch_leaf(void)
+{
+	static const unsigned char other[] = { 0x31, 0xc0, 0xc3 };
+	unsigned long address = kernel_address(LEAF);
+	unsigned char was[sizeof(other)];
+	unsigned long long got;
+	unsigned int i;
+
+	load_again();
+	for (i = 0; i < sizeof(other); i++) {
+		if (attack("patch", address + i, other[i], 0) || seen != other[i])
+			bail(LEAF "() cannot be patched");
+		was[i] = found;
+	}
+	got = outside("leaf", 0, 0);
+	for (i = 0; i < sizeof(other); i++)
+		attack("patch", address + i, was[i], 0);
+	return got;
+}
+
 /* The last one: whether the module is guarded any more after one try. */
 static unsigned long long search_tables(void)
 {
@@ -98,10 +123,12 @@ static void prepare(void)
 	debugfs_mount();
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	outside_load("arm=0");
+	attack_load();
 	snprintf(command, sizeof(command),
 		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o " TOML " && "
-		 "$guard bind --force " TOML " && printf '[[privilege]]\nkind = \"monitor\"\n' "
-		 ">>/etc/dune/guard.d/dune_guard_inside.toml && $guard register " TOML " ) 2>&1",
+		 "$guard bind --force " TOML " && ( printf '[[privilege]]\nkind = \"monitor\"\n'; "
+		 "$guard leaves " TOML " ) >>/etc/dune/guard.d/dune_guard_inside.toml && "
+		 "$guard register " TOML " ) 2>&1",
 		 build_directory(), module_file("dune-guard-inside"));
 	if (command_run(command))
 		bail("the module cannot be registered: %s", command_output);
@@ -133,6 +160,10 @@ static void attack_content(char **names)
 		  BY_LIE(RELEASED_EARLY), .stopped = EINVAL },
 		{ NAMED("described-livepatch", "a live patch of the module"),
 		  BY_US(hook_by_livepatch), .stopped = SECRET },
+		{ NAMED("into-leaf", "calls of another function that lead to a leaf"),
+		  BY_LIE(INTO_LEAF, kernel_address(LEAF)), .stopped = ENOEXEC },
+		{ NAMED("patch-leaf", "a leaf that the kernel has changed"), BY_US(patch_leaf),
+		  .stopped = 1 },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),

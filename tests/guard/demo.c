@@ -285,6 +285,7 @@ static void launch(void)
 			 "device = \"%s\"\\n' >>/etc/dune/guard.d/e1000.toml",
 			 driver_device(&driver));
 		show(command);
+		show("dunectl guard leaves e1000.toml >>/etc/dune/guard.d/e1000.toml");
 		show("dunectl guard register --count-crossings e1000.toml");
 		show("modprobe e1000");
 		show("dunectl guard status | grep ^module");

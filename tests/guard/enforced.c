@@ -31,6 +31,8 @@
 #define TRACING	DEBUGFS "/tracing"
 
 static int fd;
+/* A function of the kernel's that the module executes; 0: there is none. */
+static unsigned long leaf;
 
 /* Runs dunectl guard with these words. */
 static int dunectl(const char *words, const char *argument)
@@ -184,6 +186,7 @@ static void all_lies(void)
 	lies(TOO_HIGH, 0, EINVAL, "nothing there");
 	lies(IS_LIVE, 0, EINVAL, "init has run");
 	lies(OTHER_ADDRESS, 0, ENOEXEC, "another address of the text");
+	lies(IMAGE_ADDRESS, 0, EINVAL, "an address in the kernel's image");
 	lies(OTHER_RODATA, 0, EINVAL, "constants at the data's address");
 	lies(USER_ADDRESS, 0, EINVAL, "the user's half");
 	lies(TOO_LARGE, 0, EINVAL, "an endless region");
@@ -196,6 +199,23 @@ static void all_lies(void)
 	lies(RELEASED_EARLY, 0, EINVAL, "a release of init before the module is armed");
 	lies(LOADED_TWICE, 0, EBUSY, "a module that is guarded already");
 	lies(LOADED_TWICE, 1, EINVAL, "and as another one");
+	if (leaf) {
+		lies(INTO_LEAF, leaf, ENOEXEC, "calls of another function lead to a leaf");
+		lies(INTO_LEAF, leaf + 1, ENOEXEC, "and to the middle of one");
+	}
+}
+
+/* From the next registration on, the module executes the kernel's return thunk. */
+static void add_leaves(void)
+{
+	char name[60];
+	const char *at;
+
+	is(dunectl("leaves", "/tmp/inside.toml | tee -a "
+		   "/etc/dune/guard.d/dune_guard_inside.toml"), 0, "leaves");
+	at = strstr(command_output, "symbol = ");
+	if (at && sscanf(at, "symbol = \"%59[a-z0-9_]", name) == 1)
+		leaf = kernel_address(name);
 }
 
 /*
@@ -301,11 +321,14 @@ int main(void)
 	returns("read", 0, 0, SECRET, "the module works without it");
 	is(module_unload("dune_guard_inside"), 0, "it is unloaded");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "another launch");
+	add_leaves();
 	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
 	other_registrations();
 	is_shown("dune_guard_inside", "not loaded");
 	refused = outside("crossings", REFUSED, 0);
 	is_armed();
+	if (leaf)
+		returns("read-text", leaf & ~7UL, 0, 2, "the kernel's text near a leaf");
 	unload();
 	is(outside("crossings", REFUSED, 0), refused, "neither init nor exit is suspicious");
 	unregistered_inside();

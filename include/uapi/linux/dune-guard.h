@@ -156,6 +156,25 @@ struct dune_guard_privilege {
 	__u64 size;
 };
 
+/* The most functions of the kernel's that a module executes itself. */
+#define DUNE_GUARD_LEAVES	32
+#define DUNE_GUARD_NO_SYMBOL	0xffffffff
+
+/**
+ * struct dune_guard_leaf - a function of the kernel's that a module executes without leaving
+ * (docs/guard-modules.md)
+ * @address:	linear
+ * @size:	in bytes, at most 4096
+ * @symbol:	of the description, the one by which the module calls it, or DUNE_GUARD_NO_SYMBOL
+ * @sha256:	of its bytes
+ */
+struct dune_guard_leaf {
+	__u64 address;
+	__u32 size;
+	__u32 symbol;
+	__u8 sha256[32];
+};
+
 /**
  * struct dune_guard_registration - DUNE_GUARD_REGISTER, _UNREGISTER and _GET_REGISTRATION: a module
  * that is known by its content
@@ -178,7 +197,9 @@ struct dune_guard_privilege {
  * @name:		_UNREGISTER, input: the module; the other two return it
  * @text:		as dune_guard_answer.text, but not of _GET_REGISTRATION
  * @on_suspicion:	_REGISTER, input: DUNE_GUARD_LOWER, ...; _GET_REGISTRATION returns it
- * @reserved:		_REGISTER, input: 0
+ * @leaf_count:		_REGISTER, input: how many struct dune_guard_leaf @leaves has;
+ *			_GET_REGISTRATION returns it
+ * @leaves:		_REGISTER, input: the address of a list, or 0
  */
 struct dune_guard_registration {
 	__u64 description;
@@ -196,7 +217,8 @@ struct dune_guard_registration {
 	char name[DUNE_GUARD_NAME];
 	char text[200];
 	__u32 on_suspicion;
-	__u32 reserved;
+	__u32 leaf_count;
+	__u64 leaves;
 };
 
 /* Indices of dune_guard_crossings.crossings */
@@ -253,7 +275,7 @@ struct dune_guard_crossings {
  * EINVAL: the guard is not launched, the description is damaged or for another kernel, or a flag or
  * @on_suspicion is not known; EPERM: it is sealed; EEXIST: the module is registered already;
  * ENOSPC: there are too many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP:
- * the module is of class S.
+ * the module is of class S; ENOEXEC: a function of the kernel's has other bytes than its entry.
  */
 #define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
 /* EINVAL, EPERM: as above; ENOENT: it is not registered. */

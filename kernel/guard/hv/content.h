@@ -26,7 +26,7 @@ typedef long long s64;
 #define CONTENT_PAGE		4096
 
 /* The largest description, and the most of it that could take long. */
-#define CONTENT_MAX_SIZE	0x1fd000
+#define CONTENT_MAX_SIZE	0x1fc000
 #define CONTENT_MAX_SECTIONS	128
 #define CONTENT_MAX_CONTENTS	200	/* of one patch site */
 #define CONTENT_MAX_HOLES	16	/* of one content */

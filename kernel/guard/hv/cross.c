@@ -301,6 +301,7 @@ struct crossing {
 	u64 rip;			/* where the guest is */
 	u32 slot, fixup;		/* of a border-in */
 	const struct event *event;	/* of a border-out */
+	const struct hv_leaves *leaves;	/* the same; or NULL */
 };
 
 static_assert(!offsetof(struct crossing, border));
@@ -407,6 +408,8 @@ static __always_inline int border_read_stack(struct border *border, struct borde
 	if (!hv_walk_again(crossing->cpu, exit->at.rsp, &value))
 		return 0;
 	exit->return_address = value;
+	if (crossing->leaves && !module_has(&crossing->guarded->module, value))
+		hv_leaf_unwind(crossing->cpu, crossing->leaves, exit);
 	return 1;
 }
 
@@ -419,6 +422,7 @@ static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
 	crossing->guarded = guarded;
 	crossing->rip = rip;
 	crossing->event = NULL;
+	crossing->leaves = NULL;
 }
 
 /* ---- border-in ---- */
@@ -512,8 +516,8 @@ u64 hv_cross_fetch(struct hv_cpu *cpu)
 /* ---- border-out ---- */
 
 /*
- * Exits of a module of class D, in its text, that are not the kernel's business: M continues. Class
- * S touches no memory of the kernel's, and has no reason to do the rest.
+ * Exits of a module of class D, in its text or in a leaf, that are not the kernel's business: M
+ * continues. Class S touches no memory of the kernel's, and has no reason to do the rest.
  */
 static noinline bool is_done(struct hv_cpu *cpu, u32 code)
 {
@@ -564,8 +568,8 @@ static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 	struct event event = { .cause = CAUSE_INTERRUPT };
 	struct crossing crossing;
 
-	if (class == CLASS_D && is_inside && code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
-	    is_done(cpu, code))
+	if (class == CLASS_D && code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
+	    (is_inside || hv_leaf_at(guarded->leaves, exit.at.rip)) && is_done(cpu, code))
 		return cpu->vmcb_pa + HV_VMCB_OF_M;
 	if (code == SVM_EXIT_NPF)
 		look_for_search(cpu);
@@ -581,6 +585,7 @@ static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 	look_at_views(cpu);
 	begin(&crossing, cpu, guarded, class, exit.at.rip);
 	crossing.event = &event;
+	crossing.leaves = class == CLASS_D ? guarded->leaves : NULL;
 	border_out(&crossing.border, &exit);
 	/* Unlike an interrupt, a machine check is not pending any more. */
 	if (code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC && exit.is_fetch &&

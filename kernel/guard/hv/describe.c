@@ -42,6 +42,8 @@ static void drop(struct hv_known *known)
 		hv_pool_give(known->symbols, known->symbol_pages);
 	if (known->tally)
 		hv_pool_give(known->tally, HV_TALLY_PAGES);
+	if (known->leaves)
+		hv_leaves_give(known->leaves);
 	*known = (struct hv_known){};
 }
 
@@ -60,6 +62,15 @@ static bool take_privileges(struct hv_known *known, const struct hv_description 
 	while (count--)
 		known->privileges[count] = list[count];
 	return true;
+}
+
+static s64 take_leaves(struct hv_cpu *cpu, struct hv_known *known, u64 at, u64 *which)
+{
+	if (!at)
+		return 0;
+	if (!is_readable(at))
+		return -EINVAL;
+	return hv_leaves_take(&known->leaves, at, hv_vmcb_of_k(cpu)->save.cr3, which);
 }
 
 static s64 take_description(struct hv_known *known, const struct hv_description *from)
@@ -98,18 +109,21 @@ static s64 take_description(struct hv_known *known, const struct hv_description 
 	return known->symbols || !known->symbol_pages ? 0 : -ENOMEM;
 }
 
-s64 hv_describe(u32 number, u64 at)
+s64 hv_describe(struct hv_cpu *cpu, u64 *b, u64 at)
 {
-	struct hv_known *known = &known_modules[number];
+	struct hv_known *known = &known_modules[*b];
+	const struct hv_description *from = hv_guest_memory(at);
 	s64 err;
 
 	if (hv_sealed)
 		return -EPERM;
-	if (hv_guarded[number].used || known->blob)
+	if (hv_guarded[*b].used || known->blob)
 		return -EBUSY;
 	if (!is_readable(at))
 		return -EINVAL;
-	err = take_description(known, hv_guest_memory(at));
+	err = take_description(known, from);
+	if (!err)
+		err = take_leaves(cpu, known, from->leaves, b);
 	if (err && known->blob)
 		drop(known);
 	return err;
@@ -219,7 +233,7 @@ struct hv_place hv_place(const struct hv_guarded *guarded, u32 frame)
 	};
 }
 
-/* The regions that M maps are whole pages of the kernel's half, each by itself. */
+/* The regions that M maps are whole pages where modules can be, each by itself. */
 static bool is_sane(const struct hv_load *load)
 {
 	u64 pages = 0;
@@ -232,6 +246,10 @@ static bool is_sane(const struct hv_load *load)
 			continue;
 		if (from % HV_PAGE || size % HV_PAGE || from < KERNEL_START || from >= KERNEL_END ||
 		    size > KERNEL_END - from)
+			return false;
+		/* The pages of leaves are in the image. */
+		if (hv_is_image(from) || hv_is_image(from + size - 1) ||
+		    (from < hv_config.kernel && from + size > hv_config.modules))
 			return false;
 		pages += size / HV_PAGE;
 		for (k = 0; k < i; k++)
@@ -389,6 +407,7 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 		guarded->privileges[i] = known->privileges[i];
 	guarded->known = known;
 	guarded->tally = known->tally;
+	guarded->leaves = known->leaves;
 	/* The functions are elsewhere now. */
 	for (i = 0; known->tally && i < HV_TALLY_ROWS; i++)
 		known->tally[i] = (struct hv_tally_row){};
@@ -415,6 +434,44 @@ s64 hv_compose(struct hv_guarded *guarded, u64 at)
 	return err;
 }
 
+/* The first relocation of a symbol. */
+static struct content_finding relocation_of(const struct content *content, u32 symbol)
+{
+	struct content_finding finding = { .verdict = CONTENT_RELOCATION };
+	u32 i, k;
+
+	for (i = 0; i < content->header->sections; i++) {
+		const struct content_section *section = &content->sections[i];
+		const struct content_relocation *one =
+			&content->relocations[section->first_relocation];
+
+		for (k = 0; k < section->relocations; k++, one++) {
+			if (one->region != CONTENT_EXTERNAL || one->symbol != symbol)
+				continue;
+			finding.region = section->region;
+			finding.offset = section->offset + one->offset;
+			return finding;
+		}
+	}
+	return finding;
+}
+
+/* A leaf is called by its own symbol, and at its beginning. */
+static struct content_finding check_leaves(const struct hv_known *known)
+{
+	const struct hv_leaf *leaf;
+	u32 i;
+
+	for (i = 0; i < known->content.header->symbols; i++) {
+		if (!known->symbols[i].is_known)
+			continue;
+		leaf = hv_leaf_at(known->leaves, known->symbols[i].value);
+		if (leaf && (leaf->symbol != i || leaf->address != known->symbols[i].value))
+			return relocation_of(&known->content, i);
+	}
+	return (struct content_finding){ .verdict = CONTENT_MATCHES };
+}
+
 struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	const struct hv_known *known = guarded->known;
@@ -423,6 +480,8 @@ struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guar
 	u32 i;
 
 	finding = content_check(&known->content, known->memory, known->symbols);
+	if (finding.verdict == CONTENT_MATCHES && known->leaves)
+		finding = check_leaves(known);
 	for (i = 0; finding.verdict == CONTENT_MATCHES && i < guarded->golden; i++) {
 		struct hv_place place = hv_place(guarded, i);
 

@@ -76,7 +76,8 @@
  * content_verdict, the region << 8, the offset << 32. RELEASE gives init back, and every CPU then
  * calls FLUSH twice.
  */
-#define HV_CALL_DESCRIBE	12	/* RCX: physical address of a struct hv_description */
+/* RCX: physical address of a struct hv_description; -ENOEXEC: RBX returns which leaf differs. */
+#define HV_CALL_DESCRIBE	12
 #define HV_CALL_UNDESCRIBE	13
 #define HV_CALL_LOAD		14	/* RCX: physical address of a struct hv_load */
 #define HV_CALL_RELEASE		15
@@ -312,6 +313,8 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @low_memory:	memory ends there below 4 GB,
  * @high_memory: and there above that, or at 4 GB
  * @ecam:	the window of PCI's configuration space; @ecam_size: 0 if there is none
+ * @kernel:	linear addresses: Linux's own image is somewhere from there on,
+ * @modules:	and modules begin there
  * @seed:	random, and cleared here
  */
 struct hv_config {
@@ -349,6 +352,8 @@ struct hv_config {
 	u64 high_memory;
 	u64 ecam;
 	u64 ecam_size;
+	u64 kernel;
+	u64 modules;
 	u64 seed[4];
 };
 
@@ -481,6 +486,12 @@ static inline void hv_clear_page(u64 *page)
 static inline u32 hv_index(u64 address, u32 shift)
 {
 	return address >> shift & (HV_ENTRIES - 1);
+}
+
+/* Whether a linear address may be one of Linux's own image. No module is there. */
+static inline bool hv_is_image(u64 address)
+{
+	return address - hv_config.kernel < hv_config.modules - hv_config.kernel;
 }
 
 /* pool.c: for hv_views_lock, or while no other CPU is in the guard */

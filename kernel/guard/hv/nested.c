@@ -189,7 +189,7 @@ static void views_follow(u64 address)
 
 void hv_nested_join(u64 address)
 {
-	/* If there is something to join, no module has anything of its own there. */
+	/* If there is something to join, no module has anything of its own there but leaves. */
 	if (join(hv_config.nested_cr3, address)) {
 		follow(hv_config.step_cr3, address, 0);
 		views_follow(address);

@@ -20,9 +20,23 @@ u64 hv_in_use[1 + HV_REGISTRATIONS];
 
 /* ---- M's address space ---- */
 
+/* Maps the pages of its leaves, or unmaps those that no other module has, too. */
+static bool map_leaves(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded, bool map)
+{
+	const struct hv_leaves *leaves = guarded->leaves;
+	bool done = true;
+	u32 i;
+
+	for (i = 0; leaves && i < leaves->page_count; i++)
+		if (map || !hv_leaves_share(guarded, leaves->pages[i].address))
+			done &= hv_space_map(cpu, cr3, leaves->pages[i].address,
+					     map ? leaves->pages[i].frame | HV_PTE_TEXT : 0);
+	return done;
+}
+
 /*
- * Maps or unmaps the golden frames from @first on; with 0 also the module's data. Returns false
- * without memory.
+ * Maps or unmaps the golden frames from @first on; with 0 also the module's data and its leaves.
+ * Returns false without memory.
  */
 static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded, u32 first,
 		   bool map)
@@ -41,6 +55,8 @@ static bool map_on(struct hv_cpu *cpu, u64 cr3, const struct hv_guarded *guarded
 	for (i = 0; !first && i < copy->data_count; i++)
 		done &= hv_space_map(cpu, cr3, guarded->datas[i].address,
 				     map ? guarded->datas[i].entry : 0);
+	if (!first)
+		done &= map_leaves(cpu, cr3, guarded, map);
 	return done;
 }
 
@@ -235,6 +251,13 @@ static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 	for (i = 0; i < copy->data_count; i++)
 		if (is_others(cpu, guarded->datas[i].address))
 			return false;
+	for (i = 0; guarded->leaves && i < guarded->leaves->page_count; i++) {
+		u64 frame = guarded->leaves->pages[i].frame;
+
+		if (!is_plain(frame) || !is_ram(frame) || is_exchange(frame) ||
+		    is_in(frame, guarded->frames, guarded->golden))
+			return false;
+	}
 	for (i = 0; i < others; i++)
 		if (!is_plain(guarded->privates[i]) || is_exchange(guarded->privates[i]) ||
 		    is_in(guarded->privates[i], guarded->privates, i))
@@ -368,7 +391,7 @@ static bool furnish(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	u64 views = 4;
 	u32 i;
 
-	if (!make_views(guarded))
+	if (!make_views(guarded) || !hv_leaves_map(guarded))
 		return false;
 	for (i = 0; i < guarded->golden; i++) {
 		guarded->shadows[i] = hv_pool_take(1);
@@ -578,7 +601,7 @@ static s64 call(struct hv_cpu *cpu, u64 number, u64 *b, u64 c)
 		return -EINVAL;
 	guarded = &hv_guarded[*b];
 	if (number == HV_CALL_DESCRIBE)
-		return hv_describe(*b, c);
+		return hv_describe(cpu, b, c);
 	if (number == HV_CALL_UNDESCRIBE)
 		return hv_undescribe(*b);
 	if (number == HV_CALL_REGISTER || number == HV_CALL_LOAD)

@@ -12,6 +12,12 @@
  * not reach a copy, but the interrupt by which another CPU demands one ends the stay. INVLPGB sends
  * none, and reaches no tag but K's, so there is no M where Linux has it.
  *
+ * The path to a page with leaves (leaf.c) is the guard's own, too. Such a page is in the kernel's
+ * image, which every module uses, so all else there is copied at once, and the copies stay. That
+ * needs no invalidation: Linux never moves its image once it has booted, nor does it free a table
+ * of it. It may divide a large page later, or change rights. Then M has the old rights to the same
+ * memory, and as all of that is data, they matter to the kernel alone.
+ *
  * The kernel can direct M's writes to any physical address, by its own tables and by the pointers
  * that it hands to a module. So M has its page tables at physical addresses that nobody can know:
  * the window, which the loader chose at random.
@@ -28,6 +34,10 @@
 #define OWN_TABLE	(HV_PTE_TABLE | OWN)
 
 #define KERNEL_HALF	256
+
+/* PAT in an entry of a large page, and in one of 4 KB, where it has the place of HV_PTE_LARGE. */
+#define PAT_OF_LARGE	BIT_ULL(12)
+#define PAT_OF_SMALL	BIT_ULL(7)
 
 /* DR7 without a breakpoint (APM 13.1.1.4). */
 #define FIXED_BIT_OF_DR7	BIT_ULL(10)
@@ -171,23 +181,52 @@ void hv_space_stop(struct hv_cpu *cpu)
 	cpu->space = NULL;
 }
 
-/* An entry of the table to which the kernel's @entry leads; 0 if it leads to no table. */
-static u64 kernel_entry(u64 entry, u32 index)
+/*
+ * What the entry of a large page becomes when that is divided. The kernel chooses all bits but the
+ * one that keeps M from executing: nothing may be carried into that.
+ */
+static u64 divided(u64 entry, u32 index, u32 shift)
 {
-	u64 found;
+	u64 pat = entry & PAT_OF_LARGE;
 
-	if (!(entry & HV_PTE_PRESENT) || entry & HV_PTE_LARGE ||
-	    !hv_walk_entry((entry & HV_ADDRESS) + index * 8, &found))
-		return 0;
-	return as_data(found);
+	if (shift == 12) {
+		entry &= ~(HV_PTE_LARGE | PAT_OF_LARGE);
+		entry |= pat ? PAT_OF_SMALL : 0;
+	}
+	return entry | (u64)index << shift;
 }
 
-static void copy_table(u64 *table, u64 entry)
+/* The kernel's entry for 2^@shift bytes, below its @entry; 0: there is none. */
+static u64 kernel_entry(u64 entry, u64 address, u32 shift)
 {
+	u32 index = hv_index(address, shift);
+	u64 found;
+
+	if (!(entry & HV_PTE_PRESENT))
+		return 0;
+	if (entry & HV_PTE_LARGE)
+		return divided(entry, index, shift);
+	return hv_walk_entry((entry & HV_ADDRESS) + index * 8, &found) ? as_data(found) : 0;
+}
+
+/*
+ * What a table of the guard's has for 2^@shift bytes while no page of a module's is there: the
+ * kernel's entry, below its @entry, or nothing until M touches it. Linux never frees the tables to
+ * which the entries of the first table below the top level lead, nor those of its image.
+ */
+static u64 lasting_entry(u64 entry, u64 address, u32 shift)
+{
+	return shift == 30 || hv_is_image(address) ? kernel_entry(entry, address, shift) : 0;
+}
+
+/* @entry: the kernel's, which leads to its own table for the 2^(@shift + 9) bytes. */
+static void fill_table(u64 *table, u64 entry, u64 address, u32 shift)
+{
+	u64 at = address & ~(BIT_ULL(shift + 9) - 1);
 	u32 i;
 
-	for (i = 0; i < HV_ENTRIES; i++)
-		table[i] = kernel_entry(entry, i);
+	for (i = 0; i < HV_ENTRIES; i++, at += BIT_ULL(shift))
+		table[i] = lasting_entry(entry, at, shift);
 }
 
 bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
@@ -198,42 +237,38 @@ bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 
 	cpu->unmapped |= !new;
 	for (shift = 39; shift > 12; shift -= 9) {
-		kernel = kernel_entry(kernel, hv_index(address, shift));
+		kernel = kernel_entry(kernel, address, shift);
 		if (!is_own(*entry)) {
 			if (!new)
 				return true;
 			table = take();
 			if (!table)
 				return false;
-			/* Linux never frees the tables to which these entries lead. */
-			if (shift > 30)
-				copy_table(table, kernel);
+			fill_table(table, kernel, address, shift - 9);
 			__atomic_store_n(entry, in_window(table) | OWN_TABLE, __ATOMIC_RELEASE);
 		}
 		entry = &own_table(*entry)[hv_index(address, shift - 9)];
 	}
-	__atomic_store_n(entry, new ? new | OWN : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(entry, new ? new | OWN : lasting_entry(kernel, address, 12),
+			 __ATOMIC_RELEASE);
 	return true;
 }
 
 /*
- * Whether an entry for 2^@shift bytes leads to a page of a module; if it does not, it is from now
- * on what the kernel has there, and its tables are given back.
+ * Whether an entry of the guard's, which leads to a table of its own for the 2^@shift bytes from
+ * @address on, leads to a page of a module. If it does not, it is from now on what the kernel has
+ * there, @kernel, and its tables are given back.
  */
-static bool keeps(u64 *entry, u64 kernel, u32 shift)
+static bool keeps(u64 *entry, u64 kernel, u64 address, u32 shift)
 {
-	u64 *table;
+	u64 *table = own_table(*entry), at = address;
 	bool keep = false;
 	u32 i;
 
-	if (!is_own(*entry))
-		return false;
-	if (shift == 12)
-		return true;
-	table = own_table(*entry);
-	/* As in hv_space_map(): the tables of the top level are copies of the kernel's. */
-	for (i = 0; i < HV_ENTRIES; i++)
-		keep |= keeps(&table[i], shift > 30 ? kernel_entry(kernel, i) : 0, shift - 9);
+	for (i = 0, shift -= 9; i < HV_ENTRIES; i++, at += BIT_ULL(shift))
+		if (is_own(table[i]))
+			keep |= shift == 12 ||
+				keeps(&table[i], lasting_entry(kernel, at, shift), at, shift);
 	if (!keep) {
 		__atomic_store_n(entry, kernel, __ATOMIC_RELAXED);
 		give(table);
@@ -257,7 +292,9 @@ void hv_space_prune(struct hv_cpu *cpu)
 	cpu->unmapped = false;
 	hv_space_clear_copies(cpu);
 	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
-		keeps(&cpu->space[i], kernel_half[i - KERNEL_HALF], 39);
+		if (is_own(cpu->space[i]))
+			keeps(&cpu->space[i], kernel_half[i - KERNEL_HALF],
+			      ~0ULL << 48 | (u64)i << 39, 39);
 }
 
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
@@ -301,7 +338,7 @@ bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address)
 
 	for (shift = 39; shift >= 12; shift -= 9) {
 		entry = &table[hv_index(address, shift)];
-		kernel = kernel_entry(kernel, hv_index(address, shift));
+		kernel = kernel_entry(kernel, address, shift);
 		if (!(kernel & HV_PTE_PRESENT))
 			return false;
 		was = __atomic_load_n(entry, __ATOMIC_ACQUIRE);

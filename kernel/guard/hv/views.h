@@ -4,10 +4,10 @@
  *
  * There are two views of memory. In K, the kernel's, the text of a guarded module is not
  * executable, and leads to a shadow: a copy that the kernel may read and patch (patch.c). In M, one
- * for each module, nothing but its text is executable, its golden frames, which nobody else
- * changes; and only M has the private frames. So each way across the border is a fetch that faults,
- * an interrupt or an exception, and cross.c asks border control (border/) which of the six
- * crossings it is.
+ * for each module, nothing is executable but its text, the golden frames, which nobody else
+ * changes, and the guard's copies of a few functions of the kernel's (leaf.c); and only M has the
+ * private frames. So each way across the border is a fetch that faults, an interrupt or an
+ * exception, and cross.c asks border control (border/) which of the six crossings it is.
  *
  * M has a VMCB of its own on each CPU, with the constants of the launch: the guest hands it RIP,
  * RSP, general registers and harmless flags only. It has page tables of its own (space.c), so that
@@ -28,10 +28,10 @@
  * its registers. It has no L: what is refused raises #GP.
  *
  * register.c steps a registration, and frames.c changes the views; describe.c has the descriptions,
- * patch.c the kernel's patches; privilege/ has the privileges other than memory; nested.c has the
- * nested page tables, space.c and secret.c M's address space, for class D and class S; suspect.c
- * has what may follow suspicious activity, clear.c ends secrets, and tally.c counts crossings by
- * function.
+ * patch.c the kernel's patches; leaf.c has the kernel's functions that M executes; privilege/ has
+ * the privileges other than memory; nested.c has the nested page tables, space.c and secret.c M's
+ * address space, for class D and class S; suspect.c has what may follow suspicious activity,
+ * clear.c ends secrets, and tally.c counts crossings by function.
  */
 #ifndef GUARD_HV_VIEWS_H
 #define GUARD_HV_VIEWS_H
@@ -169,6 +169,7 @@ static inline u64 hv_registration_size(const struct hv_registration *registratio
  * @has_tally:	its crossings are to be counted by function
  * @choice:	enum border_choice, for suspicious activity
  * @frames:	physical addresses of its pages
+ * @leaves:	physical address of a page that begins with a struct hv_leaf_list, or 0
  */
 struct hv_description {
 	u64 size;
@@ -176,8 +177,52 @@ struct hv_description {
 	u32 privilege_count;
 	u16 has_tally;
 	u16 choice;
-	u64 frames[509];
+	u64 frames[508];
+	u64 leaves;
 };
+
+/**
+ * struct hv_leaf - a function of the kernel's that M executes without leaving (leaf.c)
+ * @address:	linear
+ * @size:	in bytes
+ * @symbol:	of content_header.symbols, the one by which the module calls it; or HV_NO_SYMBOL
+ * @hash:	SHA-256 of its bytes
+ */
+struct hv_leaf {
+	u64 address;
+	u32 size;
+	u32 symbol;
+	u8 hash[SHA256_SIZE];
+};
+
+#define HV_LEAVES	32
+#define HV_LEAF_PAGES	16
+#define HV_NO_SYMBOL	0xffffffff
+
+struct hv_leaf_list {
+	u64 count;
+	struct hv_leaf leaves[HV_LEAVES];
+};
+
+static_assert(sizeof(struct hv_leaf_list) <= CONTENT_PAGE);
+
+/**
+ * struct hv_leaves - the leaves of a module, in a page of the guard's
+ * @pages:	of each page that has some of them, the linear address, the kernel's frame, and the
+ *		guard's copy
+ */
+struct hv_leaves {
+	u32 count;
+	u32 page_count;
+	struct hv_leaf list[HV_LEAVES];
+	struct hv_leaf_page {
+		u64 address;
+		u64 frame;
+		u8 *copy;
+	} pages[HV_LEAF_PAGES];
+};
+
+static_assert(sizeof(struct hv_leaves) <= CONTENT_PAGE);
 
 /* The regions of which Linux names the pages: the first ones. */
 #define HV_LOAD_REGIONS		(CONTENT_INIT_RODATA + 1)
@@ -201,7 +246,7 @@ struct hv_load {
 };
 
 static_assert(sizeof(struct hv_description) == CONTENT_PAGE);
-static_assert(CONTENT_MAX_SIZE / CONTENT_PAGE <= 509);
+static_assert(CONTENT_MAX_SIZE / CONTENT_PAGE <= 508);
 static_assert(sizeof(struct hv_load) == CONTENT_PAGE);
 
 /**
@@ -229,6 +274,7 @@ struct hv_tally_row {
  * @memory:	where the module is, while it is loaded; @pages are its golden frames
  * @stopped:	it was stopped for good, and is not loaded any more
  * @choice:	enum border_choice, for suspicious activity
+ * @leaves:	what M executes of the kernel's functions, or NULL
  */
 struct hv_known {
 	struct content content;
@@ -242,6 +288,7 @@ struct hv_known {
 	struct content_memory memory[CONTENT_REGIONS];
 	bool stopped;
 	u8 choice;
+	struct hv_leaves *leaves;
 };
 
 /**
@@ -277,6 +324,7 @@ struct hv_known {
  * @iopm:	M's I/O permission map, if it has ports; @msrpm: that of MSRs
  * @tally:	that of @known
  * @differs:	the linear address at which its content is not the described one; or 0
+ * @leaves:	those of @known
  */
 struct hv_guarded {
 	bool used;
@@ -314,6 +362,7 @@ struct hv_guarded {
 	u8 *msrpm;
 	struct hv_tally_row *tally;
 	u64 differs;
+	const struct hv_leaves *leaves;
 };
 
 static inline bool hv_is_secret(const struct hv_guarded *guarded)
@@ -452,8 +501,8 @@ struct hv_place {
 };
 
 struct hv_place hv_place(const struct hv_guarded *guarded, u32 frame);
-/* DESCRIBE and UNDESCRIBE */
-s64 hv_describe(u32 number, u64 at);
+/* DESCRIBE and UNDESCRIBE; @b: RBX */
+s64 hv_describe(struct hv_cpu *cpu, u64 *b, u64 at);
 s64 hv_undescribe(u32 number);
 bool hv_is_described(u32 number);
 /* The tally of a module that is described, or NULL. */
@@ -462,6 +511,26 @@ const struct hv_tally_row *hv_tally_of(u32 number);
 s64 hv_compose(struct hv_guarded *guarded, u64 at);
 /* Whether the golden frames have what was described, and K finds them at their addresses. */
 struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guarded *guarded);
+
+/* leaf.c: with the lock */
+/*
+ * Takes copies of the functions of a struct hv_leaf_list, which is at a physical address, by the
+ * page table of @cr3. Returns 0, -ENOMEM, or -ENOEXEC: the function @which cannot be copied, or has
+ * other bytes. In each case @taken is what is to be given back, unless it is NULL.
+ */
+s64 hv_leaves_take(struct hv_leaves **taken, u64 at, u64 cr3, u64 *which);
+void hv_leaves_give(struct hv_leaves *leaves);
+/* M's view gets them. Returns false without memory. */
+bool hv_leaves_map(const struct hv_guarded *guarded);
+/* Whether another module's pages, which are in M's page tables, include that linear address. */
+bool hv_leaves_share(const struct hv_guarded *guarded, u64 page);
+/* Without the lock: the leaf at a linear address, or NULL; @leaves may be NULL. */
+const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u64 address);
+/*
+ * The same: while the return address of @exit is in a leaf, replaces it by that of the leaf, and
+ * counts in @exit->above where that is.
+ */
+void hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_leaves *leaves, struct border_exit *exit);
 
 /* tally.c */
 /* Counts a crossing of class D, before others may have the activation. Only with a tally. */

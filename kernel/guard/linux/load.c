@@ -310,6 +310,8 @@ static void build(struct builder *builder)
 	find_memory(config);
 	find_ends(config);
 	find_ecam(config);
+	config->kernel = __START_KERNEL_map;
+	config->modules = MODULES_VADDR;
 	get_random_bytes(config->seed, sizeof(config->seed));
 	config->efer = msr_read(MSR_EFER) | EFER_SVME;
 	config->cross = (u64)guard_cross_out;

@@ -35,6 +35,7 @@
  * @entries:	that it has
  * @privileges:	how many the module is to have
  * @has_tally:	its crossings are counted by function
+ * @leaves:	how many functions of the kernel's it executes
  * @state:	DUNE_GUARD_WAITING, ...; the resident part knows whether ARMED is still true
  * @has_init:	the memory of init is guarded, too
  * @error:	of DUNE_GUARD_FAILED
@@ -49,6 +50,7 @@ struct registration {
 	u32 entries;
 	u32 privileges;
 	bool has_tally;
+	u32 leaves;
 	u32 state;
 	bool has_init;
 	int error;
@@ -69,6 +71,9 @@ static_assert(DUNE_GUARD_NAME == CONTENT_NAME);
 static_assert(DUNE_GUARD_PRIVILEGES == HV_PRIVILEGES);
 static_assert(DUNE_GUARD_MONITOR == HV_PRIVILEGE_MONITOR);
 static_assert(sizeof(struct dune_guard_privilege) == sizeof(struct hv_privilege));
+static_assert(DUNE_GUARD_LEAVES == HV_LEAVES);
+static_assert(DUNE_GUARD_NO_SYMBOL == HV_NO_SYMBOL);
+static_assert(sizeof(struct dune_guard_leaf) == sizeof(struct hv_leaf));
 static_assert(DUNE_GUARD_CONTENT_PLACE == (int)CONTENT_PLACE);
 static_assert(DUNE_GUARD_IN_RTI == BORDER_IN_RTI - 1);
 static_assert(DUNE_GUARD_OUT_INT == BORDER_OUT_INT - 1);
@@ -246,13 +251,15 @@ static struct module *get_module(const char *name)
  * have numbers, too.
  */
 static int hand_over(struct registration *one, const void *description,
-		     const struct hv_privilege *privileges)
+		     const struct hv_privilege *privileges, const struct hv_leaf_list *leaves,
+		     u64 *which)
 {
 	int err;
 
 	for_each_clear_bit(one->number, numbers, HV_REGISTRATIONS) {
 		err = guard_views_describe(one->number, description, one->size, privileges,
-					   one->privileges, one->has_tally, one->choice);
+					   one->privileges, one->has_tally, one->choice, leaves,
+					   which);
 		if (err != -EBUSY)
 			return err;
 	}
@@ -261,8 +268,10 @@ static int hand_over(struct registration *one, const void *description,
 
 /* The resident part verifies the description; here its names are of interest. */
 static int describe(struct registration *one, const struct content_header *header,
-		    const struct hv_privilege *privileges, struct dune_guard_answer *answer)
+		    const struct hv_privilege *privileges, const struct hv_leaf_list *leaves,
+		    struct dune_guard_answer *answer)
 {
+	u64 which = 0;
 	int err;
 
 	if (header->magic != CONTENT_MAGIC || header->version != CONTENT_VERSION ||
@@ -276,7 +285,7 @@ static int describe(struct registration *one, const struct content_header *heade
 		return guard_refuse(answer, -EEXIST,
 				    "%s is registered already: unregister it first",
 				    header->name);
-	err = hand_over(one, header, privileges);
+	err = hand_over(one, header, privileges, leaves, &which);
 	switch (err) {
 	case 0:
 		strscpy(one->name, header->name, sizeof(one->name));
@@ -294,6 +303,10 @@ static int describe(struct registration *one, const struct content_header *heade
 				    header->name);
 	case -EINVAL:
 		return guard_refuse(answer, err, "the description is damaged");
+	case -ENOEXEC:
+		return guard_refuse(answer, err,
+				    "%ps() is not the function that the binding has: bind it again, by dunectl guard leaves",
+				    (void *)(unsigned long)leaves->leaves[which].address);
 	default:
 		return guard_refuse(answer, err, "the guard takes no description (%d)", err);
 	}
@@ -318,6 +331,7 @@ static int register_module(struct dune_guard_registration *request,
 			   struct dune_guard_answer *answer)
 {
 	struct hv_privilege *privileges;
+	struct hv_leaf_list *leaves;
 	struct registration *one;
 	void *description;
 	int err = -ENOMEM;
@@ -327,33 +341,43 @@ static int register_module(struct dune_guard_registration *request,
 	if (request->privilege_count > HV_PRIVILEGES)
 		return guard_refuse(answer, -EINVAL, "a module can have %u privileges",
 				    HV_PRIVILEGES);
+	if (request->leaf_count > HV_LEAVES)
+		return guard_refuse(answer, -EINVAL,
+				    "a module can execute %u functions of the kernel's",
+				    HV_LEAVES);
 	if (request->flags & ~DUNE_GUARD_COUNT_CROSSINGS)
 		return guard_refuse(answer, -EINVAL, "a flag of the registration is not known");
-	if (!choice_is_known(request->on_suspicion) || request->reserved)
+	if (!choice_is_known(request->on_suspicion))
 		return guard_refuse(answer, -EINVAL,
 				    "%u is no choice for suspicious activity: see DUNE_GUARD_LOWER",
 				    request->on_suspicion);
 	one = kzalloc(sizeof(*one), GFP_KERNEL);
 	description = vmalloc(request->size);
 	privileges = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!one || !description || !privileges)
+	leaves = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!one || !description || !privileges || !leaves)
 		goto out;
 	one->size = request->size;
 	one->privileges = request->privilege_count;
 	one->has_tally = request->flags & DUNE_GUARD_COUNT_CROSSINGS;
 	one->choice = request->on_suspicion;
+	one->leaves = request->leaf_count;
+	leaves->count = one->leaves;
 	err = -EFAULT;
 	if (copy_from_user(description, u64_to_user_ptr(request->description), one->size) ||
 	    copy_from_user(privileges, u64_to_user_ptr(request->privileges),
-			   one->privileges * sizeof(*privileges)))
+			   one->privileges * sizeof(*privileges)) ||
+	    copy_from_user(leaves->leaves, u64_to_user_ptr(request->leaves),
+			   one->leaves * sizeof(leaves->leaves[0])))
 		goto out;
-	err = describe(one, description, privileges, answer);
+	err = describe(one, description, privileges, leaves, answer);
 	if (err)
 		goto out;
 	strscpy(request->name, one->name, sizeof(request->name));
 	add(one);
 	one = NULL;
 out:
+	free_page((unsigned long)leaves);
 	free_page((unsigned long)privileges);
 	vfree(description);
 	kfree(one);
@@ -417,9 +441,9 @@ static int show(struct dune_guard_registration *request)
 	request->offset = one->finding.offset;
 	request->entries = one->entries;
 	request->privilege_count = one->privileges;
+	request->leaf_count = one->leaves;
 	request->flags = one->has_tally ? DUNE_GUARD_COUNT_CROSSINGS : 0;
 	request->on_suspicion = one->choice;
-	request->reserved = 0;
 	return 0;
 }
 

@@ -108,7 +108,7 @@ int guard_views_disarm(unsigned int number)
 
 int guard_views_describe(unsigned int number, const void *description, unsigned int size,
 			 const struct hv_privilege *privileges, unsigned int count, bool has_tally,
-			 enum border_choice choice)
+			 enum border_choice choice, const struct hv_leaf_list *leaves, u64 *which)
 {
 	struct hv_description *list = (void *)get_zeroed_page(GFP_KERNEL);
 	unsigned int i;
@@ -122,9 +122,11 @@ int guard_views_describe(unsigned int number, const void *description, unsigned 
 	list->privilege_count = count;
 	list->has_tally = has_tally;
 	list->choice = choice;
+	list->leaves = leaves->count ? virt_to_phys((void *)leaves) : 0;
 	for (i = 0; i < DIV_ROUND_UP(size, PAGE_SIZE) && i < ARRAY_SIZE(list->frames); i++)
 		list->frames[i] = page_to_phys(vmalloc_to_page(description + i * PAGE_SIZE));
 	err = call(HV_CALL_DESCRIBE, &b, virt_to_phys(list));
+	*which = b;
 	free_page((unsigned long)list);
 	return err;
 }

@@ -16,10 +16,13 @@
 int guard_views_arm(unsigned int number, const struct hv_registration *registration);
 int guard_views_disarm(unsigned int number);
 
-/* Hands a description over, in memory of vmalloc()'s. -ENOMEM: the guard has not enough. */
+/*
+ * Hands a description over, in memory of vmalloc()'s. -ENOMEM: the guard has not enough; -ENOEXEC:
+ * the leaf @which has other bytes. @leaves is in a page of its own.
+ */
 int guard_views_describe(unsigned int number, const void *description, unsigned int size,
 			 const struct hv_privilege *privileges, unsigned int count, bool has_tally,
-			 enum border_choice choice);
+			 enum border_choice choice, const struct hv_leaf_list *leaves, u64 *which);
 int guard_views_undescribe(unsigned int number);
 struct module;
 

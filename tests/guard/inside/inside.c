@@ -6,6 +6,7 @@
 #include <linux/irqflags.h>
 #include <linux/jump_label.h>
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <asm/asm.h>
@@ -172,12 +173,22 @@ void enter_switch_key(bool on)
 		static_branch_disable(&key);
 }
 
+/* A function of the kernel's that no one else calls without a network card. */
+u64 enter_leaf(void)
+{
+	static struct napi_struct napi;
+
+	WRITE_ONCE(napi.state, 0);
+	return napi_schedule_prep(&napi);
+}
+
 /* Init has a page that is frozen, too, and then given back. */
 static const u64 of_init __initconst __used = SECRET;
 
 static const struct inside inside = {
 	.key = enter_key,
 	.switch_key = enter_switch_key,
+	.leaf = enter_leaf,
 	.read = enter_read,
 	.write = enter_write,
 	.call = enter_call,

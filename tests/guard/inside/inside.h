@@ -57,6 +57,8 @@ struct inside {
 	/* 1, and 2 while the static key is on, which switch_key() changes. */
 	u64 (*key)(void);
 	void (*switch_key)(bool on);
+	/* 1, which napi_schedule_prep() returns. */
+	u64 (*leaf)(void);
 	/* No entry points. */
 	const void *middle;
 	const void *after_call;

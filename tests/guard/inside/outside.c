@@ -345,6 +345,24 @@ static u64 *use_top_entry(unsigned long *address, u64 table)
 	return &top[i];
 }
 
+/* Lets the calls of a function lead to another one. */
+static void lead_calls(const struct hv_load *load, u64 from, u64 to)
+{
+	u64 text = load->regions[CONTENT_TEXT].address, size = load->regions[CONTENT_TEXT].size;
+	u64 at;
+	s32 distance;
+	int i;
+
+	for (at = text; at + 5 <= text + size; at++) {
+		memcpy(&distance, (void *)(unsigned long)at + 1, sizeof(distance));
+		if (*(u8 *)(unsigned long)at != 0xe8 || at + 5 + distance != from)
+			continue;
+		distance = to - at - 5;
+		for (i = 0; i < sizeof(distance); i++)
+			write_byte((void *)(unsigned long)at + 1 + i, distance >> 8 * i);
+	}
+}
+
 static int tell_lie(const struct module *module)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
@@ -394,7 +412,10 @@ static int tell_lie(const struct module *module)
 		load->is_live = 1;
 		break;
 	case OTHER_ADDRESS:
-		load->regions[CONTENT_TEXT].address -= 1UL << 30;
+		load->regions[CONTENT_TEXT].address -= MODULES_VADDR - __START_KERNEL_map + SZ_1G;
+		break;
+	case IMAGE_ADDRESS:
+		load->regions[CONTENT_TEXT].address -= MODULES_VADDR - __START_KERNEL_map;
 		break;
 	case OTHER_RODATA:
 		load->regions[CONTENT_RODATA].address = load->regions[CONTENT_DATA].address;
@@ -424,6 +445,9 @@ static int tell_lie(const struct module *module)
 	case LOADED_TWICE:
 		number = lie_value;
 		break;
+	case INTO_LEAF:
+		lead_calls(load, (unsigned long)outside_deeper, lie_value);
+		break;
 	case EXCHANGED:
 	case WRITTEN:
 	case NO_FLUSH:
@@ -434,6 +458,8 @@ static int tell_lie(const struct module *module)
 	err = guard_views_load(number, load, &finding);
 	if (!err)
 		guard_views_disarm(number);
+	if (lie == INTO_LEAF)
+		lead_calls(load, lie_value, (unsigned long)outside_deeper);
 	if (top_entry) {
 		WRITE_ONCE(*top_entry, 0);
 		on_each_cpu(flush, NULL, 1);
@@ -731,6 +757,18 @@ static u64 string(void)
 	return !strcmp(to, from) ? read : 0;
 }
 
+/*
+ * How many of two pages in the same 2 MB as an address in the kernel's text the module reads as we
+ * do.
+ */
+static u64 read_text(u64 address)
+{
+	const u64 *first = (const u64 *)(address ^ 2 * PAGE_SIZE);
+	const u64 *second = (const u64 *)(address ^ 4 * PAGE_SIZE);
+
+	return (inside->read(first) == *first) + (inside->read(second) == *second);
+}
+
 static u64 command(const char *word, u64 a, u64 b, u64 c)
 {
 	u64 value = 0;
@@ -829,6 +867,10 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return crowd(a, b);
 	if (!strcmp(word, "keys"))
 		return switch_keys(a);
+	if (!strcmp(word, "read-text"))
+		return read_text(a);
+	if (!strcmp(word, "leaf"))
+		return inside->leaf();
 	if (!strcmp(word, "key"))
 		return inside->key();
 	if (!strcmp(word, "cost"))

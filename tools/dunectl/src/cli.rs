@@ -73,6 +73,7 @@ From nothing to a sealed guard (AMD, as root):
 To guard a driver that nobody changed:
   dunectl guard describe DRIVER.ko -o DRIVER.toml    what has to be in memory
   dunectl guard bind DRIVER.toml     writes /etc/dune/guard.d/DRIVER.toml
+  dunectl guard leaves DRIVER.toml >>/etc/dune/guard.d/DRIVER.toml    makes it faster
   dunectl guard register DRIVER.toml before the seal; status shows what became of it
 
 Exit status:
@@ -351,6 +352,12 @@ pub enum GuardCommand {
     /// It names the module, its class, the description's SHA-256, and what happens on suspicious
     /// activity, and goes to /etc/dune/guard.d/NAME.toml. Entries [[privilege]] are for you to add.
     Bind(Bind),
+    /// Propose functions of this kernel that a module executes itself: entries [[leaf]]
+    ///
+    /// They are for the module's binding. A call of such a function, and a return by a thunk of the
+    /// kernel's, is no crossing of the border then. The entries are for this kernel on this
+    /// computer. This needs root, and no guard; docs/guard-modules.md explains it.
+    Leaves(Leaves),
     /// Guard a module that was described and bound, whenever it is loaded
     ///
     /// The module is compared with its description when it is loaded, or now if it is loaded
@@ -434,6 +441,13 @@ pub struct Bind {
     /// Replace a binding that exists
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Leaves {
+    /// What `dunectl guard describe` has written
+    #[arg(value_name = "FILE.toml")]
+    pub description: PathBuf,
 }
 
 #[derive(Debug, Args)]

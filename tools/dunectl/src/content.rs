@@ -18,8 +18,9 @@ use std::path::Path;
 
 use dune_machine::{Error, Result};
 
-use crate::cli::{Bind, Describe, Encode};
+use crate::cli::{Bind, Describe, Encode, Leaves};
 use crate::exit::{restore_sigpipe, End, REFUSED};
+use crate::leaves;
 use crate::privileges::Privilege;
 pub use binding::Choice;
 
@@ -68,11 +69,23 @@ pub fn bind(options: &Bind) -> Result<End> {
     })
 }
 
-/// A description in the guard's form, and what its binding decides about the module.
+/// dunectl guard leaves
+pub fn leaves(options: &Leaves) -> Result<End> {
+    restore_sigpipe();
+    let (_, metadata) = read_description(&options.description)?;
+    let calls: Vec<_> = metadata.exits.iter().map(|exit| exit.symbol.as_str()).collect();
+    let text = leaves::propose(&calls).map_err(Error::Environment)?;
+    write(None, text.as_bytes())
+}
+
+/// A description in the guard's form, and what its binding decides about the module; its leaves are
+/// in the guard's form, too.
 pub struct Bound {
     pub description: Vec<u8>,
     pub privileges: Vec<Privilege>,
     pub on_suspicion: Choice,
+    pub leaves: Vec<u8>,
+    pub leaf_count: u32,
 }
 
 /// What the guard reads of a description that its binding allows; the inner error is the reason why
@@ -82,10 +95,16 @@ pub fn bound(path: &Path) -> Result<(String, std::result::Result<Bound, String>)
     let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
     let bound = binding::path(&metadata.name)
         .and_then(|binding| binding::check(&binding, &metadata, text.as_bytes()));
-    let bound = bound.map(|terms| Bound {
-        description: bytes,
-        privileges: terms.privileges,
-        on_suspicion: terms.on_suspicion,
+    let bound = bound.and_then(|terms| {
+        let symbols = encode::symbols(&metadata)?;
+        let (leaves, leaf_count) = leaves::to_bytes(&terms.leaves, &symbols)?;
+        Ok(Bound {
+            description: bytes,
+            privileges: terms.privileges,
+            on_suspicion: terms.on_suspicion,
+            leaves,
+            leaf_count,
+        })
     });
     Ok((metadata.name, bound))
 }

@@ -126,7 +126,8 @@ struct Registration {
     name: [u8; 64],
     text: [u8; 200],
     on_suspicion: u32,
-    reserved: u32,
+    leaf_count: u32,
+    leaves: u64,
 }
 
 impl Default for Registration {
@@ -147,7 +148,8 @@ impl Default for Registration {
             name: [0; 64],
             text: [0; 200],
             on_suspicion: 0,
-            reserved: 0,
+            leaf_count: 0,
+            leaves: 0,
         }
     }
 }
@@ -184,6 +186,7 @@ pub fn run(command: &GuardCommand) -> Result<End> {
     match command {
         GuardCommand::Describe(options) => return content::describe(options),
         GuardCommand::Bind(options) => return content::bind(options),
+        GuardCommand::Leaves(options) => return content::leaves(options),
         GuardCommand::Encode(options) => return content::encode(options),
         GuardCommand::Privileges(options) => return privileges(options),
         _ => {}
@@ -193,6 +196,7 @@ pub fn run(command: &GuardCommand) -> Result<End> {
     match command {
         GuardCommand::Describe(_)
         | GuardCommand::Bind(_)
+        | GuardCommand::Leaves(_)
         | GuardCommand::Encode(_)
         | GuardCommand::Privileges(_) => {
             unreachable!("handled above")
@@ -290,6 +294,8 @@ fn register(device: &File, path: &Path, count_crossings: bool) -> Result<End> {
             size: u32::try_from(size).map_err(|_| "it is too large".to_owned())?,
             privileges: bytes.as_ptr() as u64,
             privilege_count: u32::try_from(list.len()).map_err(|e| e.to_string())?,
+            leaves: bound.leaves.as_ptr() as u64,
+            leaf_count: bound.leaf_count,
             flags: if count_crossings { COUNT_CROSSINGS } else { 0 },
             on_suspicion: bound.on_suspicion as u32,
             ..Registration::default()
@@ -517,7 +523,7 @@ mod tests {
         assert_eq!(size_of::<Answer>(), 200);
         assert_eq!(size_of::<Status>(), 104);
         assert_eq!(size_of::<Entry>(), 40);
-        assert_eq!(size_of::<Registration>(), 328);
+        assert_eq!(size_of::<Registration>(), 336);
         assert_eq!(size_of::<Row>(), 64);
     }
 

@@ -2,8 +2,9 @@
 //! dunectl, the command.
 //!
 //! cli.rs has the options. Each command has a file: run.rs, machine.rs, guard.rs (with content.rs
-//! for guard describe, privileges.rs for guard privileges, crossings.rs for guard crossings),
-//! keys.rs, check.rs. exit.rs is how they end; ioctl.rs and text.rs are what several of them need.
+//! for guard describe, privileges.rs for guard privileges, leaves.rs for guard leaves, crossings.rs
+//! for guard crossings), keys.rs, check.rs. exit.rs is how they end; ioctl.rs and text.rs are what
+//! several of them need.
 
 mod check;
 mod cli;
@@ -13,6 +14,7 @@ mod exit;
 mod guard;
 mod ioctl;
 mod keys;
+mod leaves;
 mod lookup;
 mod machine;
 mod privileges;

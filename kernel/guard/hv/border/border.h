@@ -34,6 +34,11 @@ struct border_exit {
 	u8 is_proper;		/* ring 0, 64-bit code, this CPU's own GS base */
 	u8 is_fetch;		/* a fetch, or else an interrupt or exception with the cause */
 	u8 cause;		/* enum border_cause */
+	/*
+	 * Class D: how far above RSP the return address is, because M executes a function of the
+	 * kernel's (hv/leaf.c), and that has called another one; 0 in all other cases.
+	 */
+	u64 above;
 };
 
 /* What one exit of one CPU works on. */

@@ -338,7 +338,7 @@ static __always_inline u8 border_recognize(struct border *border,
 	 * The function's last call was made by a jump: the kernel's function returns for it. In
 	 * class S that can only be a return thunk of the kernel's, and the gate returns for it.
 	 */
-	if (exit->at.rsp == activation->exit.rsp - 8 &&
+	if (exit->at.rsp + exit->above == activation->exit.rsp - 8 &&
 	    (is_secret || exit->return_address == activation->exit.rip))
 		return BORDER_OUT_RET;
 	if (!is_secret && module_has(border->module, exit->return_address) &&
@@ -358,7 +358,8 @@ static __always_inline void border_record(struct border *border,
 	border->go = exit->at;
 	switch (border->crossing) {
 	case BORDER_OUT_CALL:
-		activation->inside = border_place(exit->return_address, exit->at.rsp + 8);
+		activation->inside = border_place(exit->return_address,
+						  exit->at.rsp + exit->above + 8);
 		activation->back = activation->inside;
 		break;
 	case BORDER_OUT_INT:

@@ -48,8 +48,18 @@ impl Part {
     }
 }
 
+/// The numbers of the external symbols in the encoded metadata.
+pub fn symbols(metadata: &Metadata) -> Result<HashMap<String, u16>> {
+    let (_, symbols) = encode_with_symbols(metadata)?;
+    Ok(symbols.into_iter().map(|(name, number)| (name.to_owned(), number)).collect())
+}
+
 /// Encodes the metadata. An error names what is inconsistent.
 pub fn encode(metadata: &Metadata) -> Result<Vec<u8>> {
+    Ok(encode_with_symbols(metadata)?.0)
+}
+
+fn encode_with_symbols(metadata: &Metadata) -> Result<(Vec<u8>, HashMap<&str, u16>)> {
     let mut encoder = Encoder::default();
     let mut sections = Part::default();
     let mut content: Vec<_> = metadata.sections.iter().filter(|one| one.hash.is_some()).collect();
@@ -114,7 +124,7 @@ pub fn encode(metadata: &Metadata) -> Result<Vec<u8>> {
     }
     parts.iter().for_each(|part| blob.extend(&part.bytes));
     blob.extend(bytes);
-    Ok(blob)
+    Ok((blob, symbols))
 }
 
 fn word(number: u64) -> Result<[u8; 4]> {
