@@ -10,6 +10,7 @@ mod host;
 pub mod parts;
 mod plan;
 pub mod programs;
+mod prove;
 mod records;
 mod tally;
 pub mod tap;

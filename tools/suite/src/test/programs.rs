@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use anyhow::{Context as _, Result};
 use dune_machine::{Config, Error, Machine, Outcome};
@@ -11,6 +12,7 @@ use dune_machine::{Config, Error, Machine, Outcome};
 use crate::context::Context;
 use crate::files;
 use crate::test::plan::Boot;
+use crate::test::prove;
 use crate::test::tally::Tally;
 use crate::test::tap;
 
@@ -175,17 +177,19 @@ impl Runner<'_> {
     ) -> Result<Attempt<()>> {
         let context = &self.boot.context;
         let log = log_of(&self.logs, &test.name);
-        let mut run = context.command(["prove", "--verbose", "--norc", "--nocolor", "--merge"]);
+        let mut run = context.command(["sh", "-c", "exec \"$0\" 2>&1"]);
         run.program.argv.push(test.program.clone().into());
         let env = self.boot.env(&test.name).into_iter();
         run.program.env.extend(env.map(|(name, value)| (name.into(), value.into())));
         run.timeout = Some(context.table.limit(&test.name, context.machine_type()));
         match machine.run(&mut run) {
             Ok(outcome) => {
+                write_log(&log, &outcome.stdout)?;
+                let judged = prove::judge(&log)?;
                 let kernel = outcome.kernel_errors.as_deref().unwrap_or_default();
-                let text = [&outcome.stdout[..], &outcome.stderr[..], kernel.as_bytes()].concat();
+                let text = [&judged.stdout[..], &judged.stderr[..], kernel.as_bytes()].concat();
                 write_log(&log, &text)?;
-                add_results(&outcome, name, &log, self.tally);
+                add_results(&outcome, &judged, name, &log, self.tally);
                 self.machine = Some(machine);
             }
             Err(e) if !is_last && is_stale_code(context, &e) => {
@@ -265,14 +269,18 @@ pub fn is_stale_code(context: &Context, error: &Error) -> bool {
 }
 
 /// Adds the results of a program that ended to the tally, and prints its line.
-fn add_results(outcome: &Outcome, name: &str, log: &Path, tally: &mut Tally) {
-    let text = String::from_utf8_lossy(&outcome.stdout);
+fn add_results(outcome: &Outcome, judged: &Output, name: &str, log: &Path, tally: &mut Tally) {
+    let text = String::from_utf8_lossy(&judged.stdout);
     let results = tap::parse(&text);
     let passed = results.passed;
     let all = passed + results.failed.len();
     let mut failed = results.failed;
     if !outcome.status.success() && failed.is_empty() {
-        let verdict = format!("prove: {}", outcome.status);
+        let verdict = format!("the program's end: {}", outcome.status);
+        failed.push(tap::Failure { verdict, why: Vec::new() });
+    }
+    if !judged.status.success() && failed.is_empty() {
+        let verdict = format!("prove: {}", judged.status);
         failed.push(tap::Failure { verdict, why: Vec::new() });
     }
     // How the program ended: it may not have got to the tests that matter.
