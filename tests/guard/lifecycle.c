@@ -104,9 +104,9 @@ static void rest(int fd)
 }
 
 /*
- * Registers that the VMCB has: what is written under the guard is still there after a stop. QEMU
- * does not switch PAT. No program runs on CPU 0, so none needs SYSCALL there; entry 7 of PAT, from
- * WT to WB, is hardly used.
+ * Registers that the VMCB has: what is written under the guard is still there after a stop. No
+ * program runs on CPU 0, so none needs SYSCALL there; entry 7 of PAT, from WT to WB, is hardly
+ * used.
  */
 static const struct {
 	const char *name;

@@ -15,6 +15,7 @@
 #include "proc.h"
 #include "tap.h"
 #include "timing.h"
+#include "x86.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -305,6 +306,19 @@ static void msrs(void)
 	gives("m-msr-read", MSR, 0, 0, VALUE, "the register has the module's value");
 }
 
+/* The kernel's PAT is its own. M's is constant: all modules have it, and class S relies on it. */
+static void pat(void)
+{
+	u64 was = run("k-msr-read", MSR_IA32_CR_PAT, 0, 0), other = was ^ 2ULL << 56;
+
+	gives("m-msr-read", MSR_IA32_CR_PAT, 0, 0, was, "the module has the same types of memory");
+	run("m-msr-write", MSR_IA32_CR_PAT, other, 0);
+	gives("m-msr-read", MSR_IA32_CR_PAT, 0, 0, was, "the module cannot change them");
+	gives("k-msr-write", MSR_IA32_CR_PAT, other, 0, other, "the kernel changes its own");
+	gives("m-msr-read", MSR_IA32_CR_PAT, 0, 0, was, "the module's stay");
+	gives("k-msr-write", MSR_IA32_CR_PAT, was, 0, was, "the kernel changes them back");
+}
+
 static void services(void)
 {
 	u64 first = run("m-counter", 0, 0, 0), second = run("m-counter", 0, 0, 0);
@@ -423,6 +437,7 @@ static void everything(void)
 	transfers();
 	ports();
 	msrs();
+	pat();
 	services();
 }
 

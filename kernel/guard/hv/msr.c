@@ -44,7 +44,6 @@ static const struct msr_range allowed[] = {
 	{ 0x174, 0x176 },		/* SYSENTER */
 	{ 0x179, 0x17b },		/* machine checks: MCG_CAP, MCG_STATUS, MCG_CTL */
 	{ 0x1d9, 0x1d9 },		/* DEBUGCTL */
-	{ 0x277, 0x277 },		/* PAT: the guest's own (APM 15.25.8) */
 	{ 0x400, 0x47f },		/* banks of machine checks */
 	{ 0x6a0, 0x6a8 },		/* CET */
 	{ 0x6e0, 0x6e0 },		/* TSC_DEADLINE */
@@ -113,6 +112,7 @@ void hv_msr_init(void)
 	u32 i, msr;
 
 	set_map_bit(hv_config.msrpm, map_bit(MSR_VM_HSAVE_PA, false), true);
+	set_map_bit(hv_config.msrpm, map_bit(MSR_IA32_CR_PAT, false), true);
 	for (i = 0; i < sizeof(allowed) / sizeof(struct msr_range); i++)
 		for (msr = allowed[i].first; msr <= allowed[i].last; msr++)
 			set_map_bit(hv_config.msrpm, map_bit(msr, true), false);
@@ -144,6 +144,24 @@ static bool write_efer(struct hv_cpu *cpu, u64 value)
 	if (value & ~hv_config.efer || ~value & (EFER_LME | EFER_LMA))
 		return false;
 	vmcb->save.efer = value;
+	vmcb->control.clean = 0;
+	return true;
+}
+
+/*
+ * PAT is the guest's own (APM 15.25.8), and in its VMCB. The kernel may change it. M may not: the
+ * modules of a CPU have one VMCB, and class S also has what class D would leave there.
+ */
+static bool write_pat(struct hv_cpu *cpu, u64 value)
+{
+	struct vmcb *vmcb = hv_vmcb(cpu);
+	u32 i;
+
+	/* Types 2, 3 and all from 8 on are reserved (APM 7.8.1). */
+	for (i = 0; i < 64; i += 8)
+		if ((value >> i & 0xff) > 7 || (value >> i & 0xfe) == 2)
+			return false;
+	vmcb->save.g_pat = value;
 	vmcb->control.clean = 0;
 	return true;
 }
@@ -188,6 +206,9 @@ void hv_msr_write(struct hv_cpu *cpu)
 	case MSR_EFER:
 		done = write_efer(cpu, value);
 		break;
+	case MSR_IA32_CR_PAT:
+		done = write_pat(cpu, value);
+		break;
 	case MSR_VM_HSAVE_PA:
 		/* The kernel's path for a crash writes 0, and must not fault (emergency stop). */
 		done = true;
@@ -218,6 +239,8 @@ void hv_msr_read(struct hv_cpu *cpu)
 	cpu->counts[HV_COUNT_MSR_READ]++;
 	if (is_taken(cpu, msr)) {
 		hv_log(cpu, HV_LOG_MSR_READ, msr);
+	} else if (msr == MSR_IA32_CR_PAT) {
+		value = hv_vmcb(cpu)->save.g_pat;
 	/* The guest has no host save area. */
 	} else if (msr != MSR_VM_HSAVE_PA && !hv_rdmsr(msr, &value)) {
 		refuse(cpu, HV_LOG_MSR_READ, msr);

@@ -57,7 +57,9 @@ u64 enter_read_msr(u64 msr)
 
 void enter_write_msr(u64 msr, u64 value)
 {
-	asm volatile("wrmsr" : : "c" (msr), "a" ((u32)value), "d" (value >> 32) : "memory");
+	asm volatile("1: wrmsr\n"
+		     "2:\n" _ASM_EXTABLE(1b, 2b)
+		     : : "c" (msr), "a" ((u32)value), "d" (value >> 32) : "memory");
 }
 
 void enter_random(u64 to[4])
