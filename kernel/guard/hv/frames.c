@@ -14,8 +14,8 @@ static void set_others(const struct hv_guarded *guarded, u64 frame, u64 entry, u
 {
 	u32 i;
 
-	*hv_nested_entry(hv_config.nested_cr3, frame, 12) = entry;
-	*hv_nested_entry(hv_config.step_cr3, frame, 12) = step_entry;
+	*hv_nested_entry(hv_config.nested_cr3, frame, HV_SHIFT_PAGE) = entry;
+	*hv_nested_entry(hv_config.step_cr3, frame, HV_SHIFT_PAGE) = step_entry;
 	for (i = 0; i < HV_REGISTRATIONS; i++) {
 		if (!hv_guarded[i].used || &hv_guarded[i] == guarded ||
 		    hv_is_secret(&hv_guarded[i]))
@@ -47,31 +47,31 @@ void hv_frames_freeze(struct hv_guarded *guarded)
 		set_others(guarded, frame, shadow | HV_NPT_NO_EXECUTE, lowered | HV_NPT_WRITE);
 		if (hv_is_secret(guarded))
 			continue;
-		*hv_nested_entry(guarded->view, frame, 12) = shadow | HV_NPT_NO_EXECUTE;
-		*hv_nested_entry(guarded->lowered_view, frame, 12) = lowered;
+		*hv_nested_entry(guarded->view, frame, HV_SHIFT_PAGE) = shadow | HV_NPT_NO_EXECUTE;
+		*hv_nested_entry(guarded->lowered_view, frame, HV_SHIFT_PAGE) = lowered;
 	}
 	for (i = 0; i < guarded->copy->private_count; i++) {
 		hv_nested_hide(guarded->privates[i]);
 		set_others(guarded, guarded->privates[i], zero, sink);
 		if (hv_is_secret(guarded))
 			continue;
-		*hv_nested_entry(guarded->view, guarded->privates[i], 12) = zero;
-		*hv_nested_entry(guarded->lowered_view, guarded->privates[i], 12) = sink;
+		*hv_nested_entry(guarded->view, guarded->privates[i], HV_SHIFT_PAGE) = zero;
+		*hv_nested_entry(guarded->lowered_view, guarded->privates[i], HV_SHIFT_PAGE) = sink;
 	}
 	hv_views_changed++;
 }
 
 void hv_frames_set_golden(struct hv_guarded *guarded, u32 first, bool open)
 {
-	u64 entry;
+	u64 entry, *at;
 	u32 i;
 
 	for (i = first; i < guarded->golden; i++) {
 		entry = open ? guarded->frames[i] | HV_NPT_READ : shadow_entry(guarded, i);
 		if (!open || !hv_place(guarded, i).is_text)
 			entry |= HV_NPT_NO_EXECUTE;
-		__atomic_store_n(hv_nested_entry(guarded->view, guarded->frames[i], 12), entry,
-				 __ATOMIC_RELEASE);
+		at = hv_nested_entry(guarded->view, guarded->frames[i], HV_SHIFT_PAGE);
+		__atomic_store_n(at, entry, __ATOMIC_RELEASE);
 	}
 	hv_views_changed++;
 }
@@ -88,7 +88,7 @@ void hv_frames_open(struct hv_guarded *guarded, bool open)
 	}
 	for (i = 0; i < guarded->copy->private_count; i++) {
 		private = open ? guarded->privates[i] | HV_NPT_WRITE : hv_config.zero_entry;
-		__atomic_store_n(hv_nested_entry(guarded->view, guarded->privates[i], 12),
+		__atomic_store_n(hv_nested_entry(guarded->view, guarded->privates[i], HV_SHIFT_PAGE),
 				 private | HV_NPT_NO_EXECUTE, __ATOMIC_RELEASE);
 	}
 	hv_frames_set_golden(guarded, 0, open);

@@ -379,6 +379,17 @@ struct hv_header {
 #define HV_LARGE_PAGE	0x200000ULL
 #define HV_ENTRIES	512
 
+/* A table of each level takes 9 bits of an address, from these on. */
+#define HV_SHIFT_TOP	39
+#define HV_SHIFT_GB	30
+#define HV_SHIFT_LARGE	21
+#define HV_SHIFT_PAGE	12
+#define HV_SHIFT_STEP	9
+
+/* The permission maps of ports and of MSRs (APM 15.10 and 15.11). */
+#define HV_IOPM_PAGES	3
+#define HV_MSRPM_PAGES	2
+
 /* Entries of the guest's page tables, and of M's. */
 #define HV_PTE_PRESENT	BIT_ULL(0)
 #define HV_PTE_LARGE	BIT_ULL(7)

@@ -115,7 +115,7 @@ bool hv_leaves_map(const struct hv_guarded *guarded)
 	u32 i;
 
 	for (i = 0; leaves && i < leaves->page_count; i++) {
-		entry = hv_nested_entry(guarded->view, leaves->pages[i].frame, 12);
+		entry = hv_nested_entry(guarded->view, leaves->pages[i].frame, HV_SHIFT_PAGE);
 		if (!entry)
 			return false;
 		*entry = hv_physical(leaves->pages[i].copy) | HV_NPT_READ;

@@ -117,7 +117,7 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code)
 	u32 vector = code - SVM_EXIT_EXCP_BASE;
 
 	step_end(cpu);
-	if (vector >= 32 || vector == X86_TRAP_BP || vector == X86_TRAP_OF)
+	if (vector >= HV_VECTORS || vector == X86_TRAP_BP || vector == X86_TRAP_OF)
 		return;
 	if (vector == X86_TRAP_PF)
 		vmcb->save.cr2 = vmcb->control.exit_info_2;
@@ -162,7 +162,7 @@ void hv_memory_fault(struct hv_cpu *cpu)
 		step_begin(cpu);
 		return;
 	}
-	if (is_write && (hv_is_guards(address) || hv_nested_hides(address))) {
+	if (is_write && (hv_is_guards(address) || hv_nested_drops_writes(address))) {
 		hv_log(cpu, HV_LOG_WRITE, address);
 		hv_lock(&hv_views_lock);
 		if (hv_privilege_taken(HV_PRIVILEGE_MMIO, address, 1, NULL))

@@ -34,7 +34,7 @@ static u64 *table_of(u64 entry)
 
 static bool is_table(u64 entry, u32 shift)
 {
-	return entry & HV_NPT_PRESENT && shift > 12 && !(entry & HV_NPT_LARGE);
+	return entry & HV_NPT_PRESENT && shift > HV_SHIFT_PAGE && !(entry & HV_NPT_LARGE);
 }
 
 /* Whether an entry leads to a table that is this view's alone. */
@@ -51,14 +51,14 @@ static u64 inherit(u64 old, u32 shift, u32 i)
 	if (!(old & HV_NPT_PRESENT))
 		return 0;
 	if (old & HV_NPT_LARGE) {
-		entry = old + ((u64)i << (shift - 9));
-		return shift == 21 ? entry & ~HV_NPT_LARGE : entry;
+		entry = old + ((u64)i << (shift - HV_SHIFT_STEP));
+		return shift == HV_SHIFT_LARGE ? entry & ~HV_NPT_LARGE : entry;
 	}
 	entry = table_of(old)[i];
 	if (!(entry & HV_NPT_PRESENT))
 		return 0;
 	entry |= old & HV_NPT_NO_EXECUTE;
-	return is_table(entry, shift - 9) ? entry | HV_NPT_SHARED : entry;
+	return is_table(entry, shift - HV_SHIFT_STEP) ? entry | HV_NPT_SHARED : entry;
 }
 
 /*
@@ -83,14 +83,14 @@ static u64 *own_table(u64 *entry, u32 shift)
 
 u64 *hv_nested_entry(u64 root, u64 address, u32 shift)
 {
-	u64 *entry = &table_of(root)[hv_index(address, 39)], *table;
+	u64 *entry = &table_of(root)[hv_index(address, HV_SHIFT_TOP)], *table;
 	u32 at;
 
-	for (at = 39; at > shift; at -= 9) {
+	for (at = HV_SHIFT_TOP; at > shift; at -= HV_SHIFT_STEP) {
 		table = own_table(entry, at);
 		if (!table)
 			return NULL;
-		entry = &table[hv_index(address, at - 9)];
+		entry = &table[hv_index(address, at - HV_SHIFT_STEP)];
 	}
 	return entry;
 }
@@ -98,24 +98,24 @@ u64 *hv_nested_entry(u64 root, u64 address, u32 shift)
 /* What a view has for the 2^@shift bytes around an address if it has no table of its own there. */
 static u64 shared_entry(u64 address, u32 shift)
 {
-	u64 entry = table_of(hv_config.nested_cr3)[hv_index(address, 39)];
+	u64 entry = table_of(hv_config.nested_cr3)[hv_index(address, HV_SHIFT_TOP)];
 	u32 at;
 
-	if (is_table(entry, 39))
+	if (is_table(entry, HV_SHIFT_TOP))
 		entry |= HV_NPT_SHARED;
-	for (at = 39; at > shift; at -= 9)
-		entry = inherit(entry, at, hv_index(address, at - 9));
+	for (at = HV_SHIFT_TOP; at > shift; at -= HV_SHIFT_STEP)
+		entry = inherit(entry, at, hv_index(address, at - HV_SHIFT_STEP));
 	return entry;
 }
 
 static void follow(u64 root, u64 address, u64 rights)
 {
-	u64 *entry = &table_of(root)[hv_index(address, 39)];
-	u32 shift = 39;
+	u64 *entry = &table_of(root)[hv_index(address, HV_SHIFT_TOP)];
+	u32 shift = HV_SHIFT_TOP;
 
 	/* What is shared, or was a large page, is K's from here on. */
-	for (; is_own(*entry, shift); shift -= 9)
-		entry = &table_of(*entry)[hv_index(address, shift - 9)];
+	for (; is_own(*entry, shift); shift -= HV_SHIFT_STEP)
+		entry = &table_of(*entry)[hv_index(address, shift - HV_SHIFT_STEP)];
 	__atomic_store_n(entry, shared_entry(address, shift) | rights, __ATOMIC_RELEASE);
 }
 
@@ -149,20 +149,20 @@ static bool join(u64 root, u64 address)
 {
 	bool is_k = root == hv_config.nested_cr3, joined = false;
 	u64 *path[3], *table, whole;
-	u32 shift = 39;
+	u32 shift = HV_SHIFT_TOP;
 	int depth = 0;
 
-	path[0] = &table_of(root)[hv_index(address, 39)];
-	for (; is_own(*path[depth], shift) && shift > 21; depth++) {
+	path[0] = &table_of(root)[hv_index(address, HV_SHIFT_TOP)];
+	for (; is_own(*path[depth], shift) && shift > HV_SHIFT_LARGE; depth++) {
 		table = table_of(*path[depth]);
-		shift -= 9;
+		shift -= HV_SHIFT_STEP;
 		path[depth + 1] = &table[hv_index(address, shift)];
 	}
 	if (!is_own(*path[depth], shift)) {
 		depth--;
-		shift += 9;
+		shift += HV_SHIFT_STEP;
 	}
-	for (; depth >= 0; depth--, shift += 9) {
+	for (; depth >= 0; depth--, shift += HV_SHIFT_STEP) {
 		table = table_of(*path[depth]);
 		whole = is_k ? plain_entry(address, shift) : shared_entry(address, shift);
 		if (!hv_pool_has(table) || !is_copy(table, whole, shift))
@@ -199,24 +199,24 @@ void hv_nested_join(u64 address)
 
 u64 hv_nested_look(u64 address)
 {
-	u64 entry = table_of(hv_config.nested_cr3)[hv_index(address, 39)];
-	u32 shift = 39;
+	u64 entry = table_of(hv_config.nested_cr3)[hv_index(address, HV_SHIFT_TOP)];
+	u32 shift = HV_SHIFT_TOP;
 
 	while (is_table(entry, shift)) {
-		shift -= 9;
+		shift -= HV_SHIFT_STEP;
 		entry = table_of(entry)[hv_index(address, shift)];
 	}
-	if (entry & HV_NPT_PRESENT && shift > 12)
+	if (entry & HV_NPT_PRESENT && shift > HV_SHIFT_PAGE)
 		entry = (entry & ~HV_NPT_LARGE) + (address & ((1ULL << shift) - 1) & HV_ADDRESS);
 	return entry;
 }
 
-bool hv_nested_hides(u64 address)
+bool hv_nested_drops_writes(u64 address)
 {
-	return (hv_nested_look(address) & HV_NPT_WRITE & ~BIT_ULL(6)) == HV_NPT_READ;
+	return (hv_nested_look(address) & (HV_NPT_READ | BIT_ULL(1))) == HV_NPT_READ;	/* no R/W */
 }
 
-u64 hv_nested_hidden[64];
+u64 hv_nested_hidden[HV_HIDDEN_WORDS];
 
 void hv_nested_hide(u64 frame)
 {
@@ -229,7 +229,7 @@ void hv_nested_hide_none(void)
 {
 	u32 i;
 
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < HV_HIDDEN_WORDS; i++)
 		__atomic_store_n(&hv_nested_hidden[i], 0, __ATOMIC_RELEASE);
 }
 
@@ -250,11 +250,11 @@ static void free_table(u64 *table, u32 shift)
 
 	for (i = 0; i < HV_ENTRIES; i++)
 		if (is_own(table[i], shift))
-			free_table(table_of(table[i]), shift - 9);
+			free_table(table_of(table[i]), shift - HV_SHIFT_STEP);
 	hv_pool_give(table, 1);
 }
 
 void hv_nested_free(u64 root)
 {
-	free_table(table_of(root), 39);
+	free_table(table_of(root), HV_SHIFT_TOP);
 }

@@ -65,7 +65,7 @@ static bool map(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 first,
 	bool done = true;
 	u32 i;
 
-	for (i = 0; i < hv_config.cpus && i < 64 && !hv_is_secret(guarded); i++)
+	for (i = 0; i < hv_config.cpus && i < MOST_CPUS && !hv_is_secret(guarded); i++)
 		if (hv_present >> i & 1 && hv_cpu_of(i)->space)
 			done &= map_on(hv_cpu_of(i), hv_vmcb_of_k(cpu)->save.cr3, guarded,
 				       first, map);
@@ -352,7 +352,7 @@ static bool hide_block(u64 root)
 	u64 at, *entry;
 
 	for (at = 0; at < hv_config.memory_size; at += HV_LARGE_PAGE) {
-		entry = hv_nested_entry(root, hv_config.memory + at, 21);
+		entry = hv_nested_entry(root, hv_config.memory + at, HV_SHIFT_LARGE);
 		if (!entry)
 			return false;
 		*entry = hv_config.zero_table | HV_NPT_SHARED | HV_NPT_NO_EXECUTE;
@@ -366,10 +366,11 @@ static bool hide_block(u64 root)
  */
 static bool divide(const struct hv_guarded *guarded, u64 frame)
 {
-	return hv_nested_entry(hv_config.nested_cr3, frame, 12) &&
-	       hv_nested_entry(hv_config.step_cr3, frame, 12) &&
-	       hv_nested_entry(guarded->view, frame, 12) &&
-	       (hv_is_secret(guarded) || hv_nested_entry(guarded->lowered_view, frame, 12));
+	return hv_nested_entry(hv_config.nested_cr3, frame, HV_SHIFT_PAGE) &&
+	       hv_nested_entry(hv_config.step_cr3, frame, HV_SHIFT_PAGE) &&
+	       hv_nested_entry(guarded->view, frame, HV_SHIFT_PAGE) &&
+	       (hv_is_secret(guarded) ||
+		hv_nested_entry(guarded->lowered_view, frame, HV_SHIFT_PAGE));
 }
 
 static bool make_views(struct hv_guarded *guarded)
@@ -449,7 +450,7 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
 	if (guarded->used ||
 	    (number == HV_CALL_REGISTER && hv_is_described(guarded - hv_guarded)))
 		return -EBUSY;
-	if (!hv_config.window || !cpu->space || hv_config.cpus > 63)
+	if (!hv_config.window || !cpu->space || hv_config.cpus > MOST_CPUS)
 		return -EOPNOTSUPP;
 	/* The answer tells something of what is read there. */
 	if (!is_plain(at) || !hv_is_memory(at))
@@ -663,7 +664,7 @@ static void start_first(void)
 	hv_monitor_start();
 	hv_config.step_cr3 = hv_nested_make(0);
 	for (at = 0; at < hv_config.memory_size; at += HV_LARGE_PAGE)
-		*hv_nested_entry(hv_config.step_cr3, hv_config.memory + at, 21) =
+		*hv_nested_entry(hv_config.step_cr3, hv_config.memory + at, HV_SHIFT_LARGE) =
 			hv_config.sink_table;
 	if (hv_config.window)
 		hv_space_init();
@@ -683,7 +684,9 @@ void hv_register_start(struct hv_cpu *cpu)
 		    !hv_is_secret(&hv_guarded[i]) &&
 		    !map_on(cpu, cr3, &hv_guarded[i], 0, true))
 			hv_space_stop(cpu);
-	hv_present |= AWAIT_CPU(cpu->number);
+	/* Nothing is registered on a computer that has more. */
+	if (cpu->number < MOST_CPUS)
+		hv_present |= AWAIT_CPU(cpu->number);
 	hv_unlock(&hv_views_lock);
 }
 
@@ -693,7 +696,8 @@ void hv_register_stop(struct hv_cpu *cpu)
 	u32 i;
 
 	hv_lock(&hv_views_lock);
-	hv_present &= ~AWAIT_CPU(cpu->number);
+	if (cpu->number < MOST_CPUS)
+		hv_present &= ~AWAIT_CPU(cpu->number);
 	for (i = 0; i < HV_REGISTRATIONS && !hv_present; i++)
 		if (hv_guarded[i].used && hv_guarded[i].border.state != REGISTRATION_LOADED)
 			hv_clear_secrets(&hv_guarded[i]);

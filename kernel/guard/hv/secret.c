@@ -11,7 +11,7 @@
 
 static u64 *entry_of(const struct hv_guarded *guarded, u64 physical)
 {
-	return hv_nested_entry(guarded->view, physical, 12);
+	return hv_nested_entry(guarded->view, physical, HV_SHIFT_PAGE);
 }
 
 /* A table at its own physical address, of which M has no mapping. */
@@ -36,7 +36,7 @@ static bool map(struct hv_guarded *guarded, u64 address, const u64 *frames, u32 
 
 	for (; pages; pages--, frames++, address += HV_PAGE) {
 		table = guarded->space;
-		for (shift = 39; shift > 12; shift -= 9) {
+		for (shift = HV_SHIFT_TOP; shift > HV_SHIFT_PAGE; shift -= HV_SHIFT_STEP) {
 			entry = &table[hv_index(address, shift)];
 			if (!*entry) {
 				new = take(guarded);
@@ -46,7 +46,7 @@ static bool map(struct hv_guarded *guarded, u64 address, const u64 *frames, u32 
 			}
 			table = hv_pointer(*entry & HV_ADDRESS);
 		}
-		table[hv_index(address, 12)] = *frames | rights;
+		table[hv_index(address, HV_SHIFT_PAGE)] = *frames | rights;
 	}
 	return true;
 }
@@ -83,16 +83,16 @@ static void free_table(u64 *table, u32 shift)
 {
 	u32 i;
 
-	for (i = 0; shift > 12 && i < HV_ENTRIES; i++)
+	for (i = 0; shift > HV_SHIFT_PAGE && i < HV_ENTRIES; i++)
 		if (table[i])
-			free_table(hv_pointer(table[i] & HV_ADDRESS), shift - 9);
+			free_table(hv_pointer(table[i] & HV_ADDRESS), shift - HV_SHIFT_STEP);
 	hv_pool_give(table, 1);
 }
 
 void hv_secret_free(struct hv_guarded *guarded)
 {
 	if (guarded->space)
-		free_table(guarded->space, 39);
+		free_table(guarded->space, HV_SHIFT_TOP);
 }
 
 void hv_secret_open(struct hv_guarded *guarded, bool open)

@@ -66,7 +66,7 @@ static u64 *own_table(u64 entry)
 
 static u64 *window_entry(const void *table)
 {
-	return &window_pages[in_window(table) % WINDOW_SIZE >> 12];
+	return &window_pages[in_window(table) % WINDOW_SIZE >> HV_SHIFT_PAGE];
 }
 
 static u64 *take(void)
@@ -97,18 +97,19 @@ void hv_space_init(void)
 	window_pages = hv_pool_take(2);
 	if (!directory || !window_directory || !window_pages)
 		hv_reset();
-	directory[hv_index(first, 21)] = hv_physical(window_pages) | HV_NPT_WRITE;
-	directory[hv_index(first, 21) + 1] =
+	directory[hv_index(first, HV_SHIFT_LARGE)] = hv_physical(window_pages) | HV_NPT_WRITE;
+	directory[hv_index(first, HV_SHIFT_LARGE) + 1] =
 		(hv_physical(window_pages) + HV_PAGE) | HV_NPT_WRITE;
-	window_directory[hv_index(hv_config.window, 30)] = hv_physical(directory) | HV_NPT_WRITE;
+	window_directory[hv_index(hv_config.window, HV_SHIFT_GB)] =
+		hv_physical(directory) | HV_NPT_WRITE;
 }
 
 void hv_space_reveal(u64 root)
 {
 	u64 *top = hv_pointer(root);
 
-	top[hv_index(hv_config.window, 39)] = hv_physical(window_directory) | HV_NPT_WRITE |
-					      HV_NPT_SHARED;
+	top[hv_index(hv_config.window, HV_SHIFT_TOP)] =
+		hv_physical(window_directory) | HV_NPT_WRITE | HV_NPT_SHARED;
 }
 
 /* An entry of the kernel's, as M has it. */
@@ -163,9 +164,9 @@ static void free_table(u64 *table, u32 shift)
 {
 	u32 i;
 
-	for (i = 0; i < HV_ENTRIES && shift > 12; i++)
+	for (i = 0; i < HV_ENTRIES && shift > HV_SHIFT_PAGE; i++)
 		if (is_own(table[i]))
-			free_table(own_table(table[i]), shift - 9);
+			free_table(own_table(table[i]), shift - HV_SHIFT_STEP);
 	give(table);
 }
 
@@ -175,7 +176,7 @@ void hv_space_stop(struct hv_cpu *cpu)
 
 	for (i = 0; cpu->space && i < HV_ENTRIES; i++)
 		if (is_own(cpu->space[i]))
-			free_table(own_table(cpu->space[i]), 30);
+			free_table(own_table(cpu->space[i]), HV_SHIFT_GB);
 	if (cpu->space)
 		give(cpu->space);
 	cpu->space = NULL;
@@ -189,7 +190,7 @@ static u64 divided(u64 entry, u32 index, u32 shift)
 {
 	u64 pat = entry & PAT_OF_LARGE;
 
-	if (shift == 12) {
+	if (shift == HV_SHIFT_PAGE) {
 		entry &= ~(HV_PTE_LARGE | PAT_OF_LARGE);
 		entry |= pat ? PAT_OF_SMALL : 0;
 	}
@@ -216,13 +217,14 @@ static u64 kernel_entry(u64 entry, u64 address, u32 shift)
  */
 static u64 lasting_entry(u64 entry, u64 address, u32 shift)
 {
-	return shift == 30 || hv_is_image(address) ? kernel_entry(entry, address, shift) : 0;
+	return shift == HV_SHIFT_GB || hv_is_image(address) ?
+	       kernel_entry(entry, address, shift) : 0;
 }
 
-/* @entry: the kernel's, which leads to its own table for the 2^(@shift + 9) bytes. */
+/* @entry: the kernel's, which leads to its own table for the 2^(@shift + HV_SHIFT_STEP) bytes. */
 static void fill_table(u64 *table, u64 entry, u64 address, u32 shift)
 {
-	u64 at = address & ~(BIT_ULL(shift + 9) - 1);
+	u64 at = address & ~(BIT_ULL(shift + HV_SHIFT_STEP) - 1);
 	u32 i;
 
 	for (i = 0; i < HV_ENTRIES; i++, at += BIT_ULL(shift))
@@ -231,12 +233,12 @@ static void fill_table(u64 *table, u64 entry, u64 address, u32 shift)
 
 bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 {
-	u64 *entry = &cpu->space[hv_index(address, 39)], *table;
+	u64 *entry = &cpu->space[hv_index(address, HV_SHIFT_TOP)], *table;
 	u64 kernel = (cr3 & HV_ADDRESS) | HV_PTE_PRESENT;
 	u32 shift;
 
 	cpu->unmapped |= !new;
-	for (shift = 39; shift > 12; shift -= 9) {
+	for (shift = HV_SHIFT_TOP; shift > HV_SHIFT_PAGE; shift -= HV_SHIFT_STEP) {
 		kernel = kernel_entry(kernel, address, shift);
 		if (!is_own(*entry)) {
 			if (!new)
@@ -244,12 +246,12 @@ bool hv_space_map(struct hv_cpu *cpu, u64 cr3, u64 address, u64 new)
 			table = take();
 			if (!table)
 				return false;
-			fill_table(table, kernel, address, shift - 9);
+			fill_table(table, kernel, address, shift - HV_SHIFT_STEP);
 			__atomic_store_n(entry, in_window(table) | OWN_TABLE, __ATOMIC_RELEASE);
 		}
-		entry = &own_table(*entry)[hv_index(address, shift - 9)];
+		entry = &own_table(*entry)[hv_index(address, shift - HV_SHIFT_STEP)];
 	}
-	__atomic_store_n(entry, new ? new | OWN : lasting_entry(kernel, address, 12),
+	__atomic_store_n(entry, new ? new | OWN : lasting_entry(kernel, address, HV_SHIFT_PAGE),
 			 __ATOMIC_RELEASE);
 	return true;
 }
@@ -265,9 +267,9 @@ static bool keeps(u64 *entry, u64 kernel, u64 address, u32 shift)
 	bool keep = false;
 	u32 i;
 
-	for (i = 0, shift -= 9; i < HV_ENTRIES; i++, at += BIT_ULL(shift))
+	for (i = 0, shift -= HV_SHIFT_STEP; i < HV_ENTRIES; i++, at += BIT_ULL(shift))
 		if (is_own(table[i]))
-			keep |= shift == 12 ||
+			keep |= shift == HV_SHIFT_PAGE ||
 				keeps(&table[i], lasting_entry(kernel, at, shift), at, shift);
 	if (!keep) {
 		__atomic_store_n(entry, kernel, __ATOMIC_RELAXED);
@@ -294,17 +296,17 @@ void hv_space_prune(struct hv_cpu *cpu)
 	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
 		if (is_own(cpu->space[i]))
 			keeps(&cpu->space[i], kernel_half[i - KERNEL_HALF],
-			      ~0ULL << 48 | (u64)i << 39, 39);
+			      ~0ULL << 48 | (u64)i << HV_SHIFT_TOP, HV_SHIFT_TOP);
 }
 
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
 {
-	u64 entry = cpu->space[hv_index(address, 39)];
+	u64 entry = cpu->space[hv_index(address, HV_SHIFT_TOP)];
 	u32 shift;
 
-	for (shift = 30; is_own(entry); shift -= 9) {
+	for (shift = HV_SHIFT_GB; is_own(entry); shift -= HV_SHIFT_STEP) {
 		entry = own_table(entry)[hv_index(address, shift)];
-		if (shift == 12)
+		if (shift == HV_SHIFT_PAGE)
 			return entry & OWN;
 	}
 	return false;
@@ -336,7 +338,7 @@ bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address)
 	u64 *table = cpu->space, *entry, was;
 	u32 shift;
 
-	for (shift = 39; shift >= 12; shift -= 9) {
+	for (shift = HV_SHIFT_TOP; shift >= HV_SHIFT_PAGE; shift -= HV_SHIFT_STEP) {
 		entry = &table[hv_index(address, shift)];
 		kernel = kernel_entry(kernel, address, shift);
 		if (!(kernel & HV_PTE_PRESENT))
@@ -344,7 +346,7 @@ bool hv_space_copy_entry(struct hv_cpu *cpu, u64 address)
 		was = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
 		if (!(was & HV_PTE_PRESENT))
 			break;
-		if (shift == 12 || !(was & OWN))
+		if (shift == HV_SHIFT_PAGE || !(was & OWN))
 			return false;
 		table = own_table(was);
 	}

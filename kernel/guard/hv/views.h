@@ -413,23 +413,25 @@ void hv_nested_join(u64 address);
 void hv_nested_follow(u64 root, u64 address);
 /* Returns the entry that K has for a page. */
 u64 hv_nested_look(u64 address);
-/* Whether the kernel cannot write a page, nor read its contents. */
-bool hv_nested_hides(u64 address);
+/* Whether a page is read-only in K: what the kernel writes there is dropped. */
+bool hv_nested_drops_writes(u64 address);
 /*
  * hv_nested_hide() is called for each private frame before an entry hides it, and
  * hv_nested_hide_none() when all are plain again.
  */
 void hv_nested_hide(u64 frame);
 void hv_nested_hide_none(void);
+#define HV_HIDDEN_WORDS		64
+
 /*
  * A bit for each hash of a private frame. A walk of the guest's page table asks five times, and
  * looks at K's entry only if the bit is set.
  */
-extern u64 hv_nested_hidden[64];
+extern u64 hv_nested_hidden[HV_HIDDEN_WORDS];
 
 static inline u32 hv_nested_hash(u64 address)
 {
-	return (address >> 12 ^ address >> 24) & 0xfff;
+	return (address >> 12 ^ address >> 24) & (HV_HIDDEN_WORDS * 64 - 1);
 }
 
 static inline bool hv_nested_is_private(u64 address)

@@ -8,9 +8,6 @@
 
 #include "guard/hv/views.h"
 
-#define TOP_SHIFT	39	/* four levels: a kernel with five is not launched */
-#define LEAF_SHIFT	12	/* of a page table's entries */
-
 bool hv_walk_entry(u64 physical, u64 *value)
 {
 	if (!hv_is_memory(physical) || hv_is_guards(physical) || hv_nested_is_private(physical))
@@ -23,9 +20,9 @@ bool hv_walk_entry(u64 physical, u64 *value)
 static inline bool walk(u64 cr3, u64 address, u64 *physical, const u64 **places, u64 *entries)
 {
 	u64 entry = cr3, offsets, place;
-	int shift = TOP_SHIFT, level;
+	int shift = HV_SHIFT_TOP, level;
 
-	for (level = 0;; level++, shift -= 9) {
+	for (level = 0;; level++, shift -= HV_SHIFT_STEP) {
 		place = (entry & HV_ADDRESS) + hv_index(address, shift) * 8;
 		if (!hv_walk_entry(place, &entry) || !(entry & HV_PTE_PRESENT))
 			return false;
@@ -33,7 +30,7 @@ static inline bool walk(u64 cr3, u64 address, u64 *physical, const u64 **places,
 			places[level] = hv_guest_memory(place);
 			entries[level] = entry;
 		}
-		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & HV_PTE_LARGE))
+		if (shift == HV_SHIFT_PAGE || (shift < HV_SHIFT_TOP && entry & HV_PTE_LARGE))
 			break;
 	}
 	for (; places && level < 3; level++) {

@@ -24,15 +24,8 @@
 #include "x86/msr.h"
 #include "x86/svm/vmcb.h"
 
-#define TOP_SHIFT	39	/* of the address, in a table of the top level */
-#define GB_SHIFT	30
-#define LARGE_SHIFT	21
-
 #define MOST_BITS	48	/* of a physical address: four levels */
 #define LARGEST_ORDER	10
-
-#define MSRPM_PAGES	2
-#define IOPM_PAGES	3
 
 /* Pages: for the nested page table of the single step, and for what the image adds. */
 #define LEAST_POOL	64
@@ -83,18 +76,13 @@ static u64 *next_table(struct builder *builder, u64 *entry, u64 rights)
 	return memory->block + ((*entry & PAGE_MASK) - memory->physical);
 }
 
-static unsigned int index_of(u64 address, unsigned int shift)
-{
-	return address >> shift & (HV_ENTRIES - 1);
-}
-
 static void map_image_page(struct builder *builder, u64 *root, u64 address, u64 entry)
 {
-	u64 *table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_PTE_TABLE);
+	u64 *table = next_table(builder, &root[hv_index(address, HV_SHIFT_TOP)], HV_PTE_TABLE);
 
-	table = next_table(builder, &table[index_of(address, GB_SHIFT)], HV_PTE_TABLE);
-	table = next_table(builder, &table[index_of(address, LARGE_SHIFT)], HV_PTE_TABLE);
-	table[index_of(address, PAGE_SHIFT)] = entry;
+	table = next_table(builder, &table[hv_index(address, HV_SHIFT_GB)], HV_PTE_TABLE);
+	table = next_table(builder, &table[hv_index(address, HV_SHIFT_LARGE)], HV_PTE_TABLE);
+	table[hv_index(address, HV_SHIFT_PAGE)] = entry;
 }
 
 /*
@@ -160,8 +148,8 @@ static u64 rounded_end(void)
 {
 	u64 end = highest_address();
 
-	return boot_cpu_has(X86_FEATURE_GBPAGES) ? round_up(end, 1ULL << TOP_SHIFT) :
-						   round_up(end, 1ULL << GB_SHIFT);
+	return boot_cpu_has(X86_FEATURE_GBPAGES) ? round_up(end, 1ULL << HV_SHIFT_TOP) :
+						   round_up(end, 1ULL << HV_SHIFT_GB);
 }
 
 /* Returns the entries of the page directory that lead to the block. */
@@ -171,19 +159,19 @@ static u64 *map_guest(struct builder *builder, u64 *root)
 	struct guard_memory *memory = builder->memory;
 	int i;
 
-	for (address = 0; address < end && !builder->full; address += 1ULL << GB_SHIFT) {
-		table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_NPT_WRITE);
-		table += index_of(address, GB_SHIFT);
+	for (address = 0; address < end && !builder->full; address += 1ULL << HV_SHIFT_GB) {
+		table = next_table(builder, &root[hv_index(address, HV_SHIFT_TOP)], HV_NPT_WRITE);
+		table += hv_index(address, HV_SHIFT_GB);
 		if (boot_cpu_has(X86_FEATURE_GBPAGES) &&
-		    address >> GB_SHIFT != memory->physical >> GB_SHIFT) {
+		    address >> HV_SHIFT_GB != memory->physical >> HV_SHIFT_GB) {
 			*table = address | HV_NPT_WRITE | HV_NPT_LARGE;
 			continue;
 		}
 		directory = next_table(builder, table, HV_NPT_WRITE);
 		for (i = 0; i < HV_ENTRIES; i++)
 			directory[i] = (address + i * HV_LARGE_PAGE) | HV_NPT_WRITE | HV_NPT_LARGE;
-		if (address >> GB_SHIFT == memory->physical >> GB_SHIFT)
-			block_entries = directory + index_of(memory->physical, LARGE_SHIFT);
+		if (address >> HV_SHIFT_GB == memory->physical >> HV_SHIFT_GB)
+			block_entries = directory + hv_index(memory->physical, HV_SHIFT_LARGE);
 	}
 	return block_entries;
 }
@@ -210,11 +198,11 @@ static void map_memory(struct builder *builder, u64 *root)
 	struct guard_memory *memory = builder->memory;
 	int i;
 
-	for (address = 0; address < end && !builder->full; address += 1ULL << GB_SHIFT) {
-		table = next_table(builder, &root[index_of(address, TOP_SHIFT)], HV_PTE_TABLE);
-		table += index_of(address, GB_SHIFT);
+	for (address = 0; address < end && !builder->full; address += 1ULL << HV_SHIFT_GB) {
+		table = next_table(builder, &root[hv_index(address, HV_SHIFT_TOP)], HV_PTE_TABLE);
+		table += hv_index(address, HV_SHIFT_GB);
 		if (boot_cpu_has(X86_FEATURE_GBPAGES) && address &&
-		    address >> GB_SHIFT != memory->physical >> GB_SHIFT) {
+		    address >> HV_SHIFT_GB != memory->physical >> HV_SHIFT_GB) {
 			*table = address | HV_PTE_DATA | HV_PTE_LARGE;
 			continue;
 		}
@@ -236,7 +224,7 @@ static u64 choose_window(void)
 {
 	u64 bits = min_t(u64, boot_cpu_data.x86_phys_bits, MOST_BITS), half = 1ULL << (bits - 1);
 
-	if (round_up(rounded_end(), 1ULL << TOP_SHIFT) > half)
+	if (round_up(rounded_end(), 1ULL << HV_SHIFT_TOP) > half)
 		return 0;
 	return half | (get_random_u64() & (half - 1) & PAGE_MASK);
 }
@@ -294,14 +282,14 @@ static void build(struct builder *builder)
 	struct guard_memory *memory = builder->memory;
 	void *image = take(builder, memory->header.size / PAGE_SIZE);
 	struct hv_config *config = image + memory->header.config;
-	void *msrpm = take(builder, MSRPM_PAGES);
-	void *iopm = take(builder, IOPM_PAGES);
+	void *msrpm = take(builder, HV_MSRPM_PAGES);
+	void *iopm = take(builder, HV_IOPM_PAGES);
 	void *zeros = take(builder, 1);
 	void *sink = take(builder, 1);
 	u64 *root;
 
 	memcpy(image, guard_image, guard_image_end - guard_image);
-	memset(msrpm, MSRPM_WRITES, MSRPM_PAGES * PAGE_SIZE);
+	memset(msrpm, MSRPM_WRITES, HV_MSRPM_PAGES * PAGE_SIZE);
 	memory->msrpm = physical(memory, msrpm);
 	config->msrpm = msrpm;
 	memory->iopm = physical(memory, iopm);

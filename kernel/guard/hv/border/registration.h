@@ -39,8 +39,9 @@ enum registration_state {
 };
 
 /* Bits of "awaited": one for each CPU, and one for the IOMMU, if the guard has it. */
+#define MOST_CPUS	63
 #define AWAIT_CPU(n)	(1ull << (n))
-#define AWAIT_IOMMU	AWAIT_CPU(63)
+#define AWAIT_IOMMU	AWAIT_CPU(MOST_CPUS)
 
 struct border_registration {
 	u8 state;

@@ -60,7 +60,7 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 	u64 at = first, *entry;
 
 	while (at < first + size) {
-		entry = entry_in(root, at, 21);
+		entry = entry_in(root, at, HV_SHIFT_LARGE);
 		if (!(at % HV_LARGE_PAGE) && first + size - at >= HV_LARGE_PAGE &&
 		    (!(*entry & HV_NPT_PRESENT) || *entry & (HV_NPT_LARGE | HV_NPT_SHARED))) {
 			__atomic_store_n(entry, large_entry_of(shown, at) | rights,
@@ -68,7 +68,7 @@ static void set(u64 root, u64 first, u64 size, enum shown shown, u64 rights)
 			at += HV_LARGE_PAGE;
 			continue;
 		}
-		__atomic_store_n(entry_in(root, at, 12), entry_of(shown, at) | rights,
+		__atomic_store_n(entry_in(root, at, HV_SHIFT_PAGE), entry_of(shown, at) | rights,
 				 __ATOMIC_RELEASE);
 		at += HV_PAGE;
 	}

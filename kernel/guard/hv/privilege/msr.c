@@ -9,9 +9,6 @@
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
 
-#define MAP_PAGES	2
-#define MAP_SIZE	(MAP_PAGES * HV_PAGE)
-
 /*
  * The registers that a module may have: no instruction but RDMSR and WRMSR accesses them, they have
  * no other number, they affect neither physical memory nor SVM, and Linux runs without them.
@@ -58,10 +55,10 @@ static s64 init(struct hv_guarded *guarded)
 	for (i = 0; i < guarded->privilege_count; i++)
 		if (one[i].kind == HV_PRIVILEGE_MSR && !is_bindable(&one[i]))
 			return -EINVAL;
-	guarded->msrpm = hv_pool_take(MAP_PAGES);
+	guarded->msrpm = hv_pool_take(HV_MSRPM_PAGES);
 	if (!guarded->msrpm)
 		return -ENOMEM;
-	for (i = 0; i < MAP_SIZE; i++)
+	for (i = 0; i < HV_MSRPM_PAGES * HV_PAGE; i++)
 		guarded->msrpm[i] = hv_config.msrpm[i];
 	for (i = 0; i < guarded->privilege_count; i++) {
 		if (one[i].kind != HV_PRIVILEGE_MSR)
@@ -81,7 +78,7 @@ static void deinit(struct hv_guarded *guarded)
 	for (i = 0; i < guarded->privilege_count; i++)
 		if (one[i].kind == HV_PRIVILEGE_MSR)
 			set_all(&one[i], false, guarded);
-	hv_pool_give(guarded->msrpm, MAP_PAGES);
+	hv_pool_give(guarded->msrpm, HV_MSRPM_PAGES);
 	guarded->msrpm = NULL;
 }
 

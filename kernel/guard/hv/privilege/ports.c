@@ -10,8 +10,6 @@
 #include "guard/hv/views.h"
 #include "x86/svm/vmcb.h"
 
-#define MAP_PAGES	3
-#define MAP_SIZE	(MAP_PAGES * HV_PAGE)
 #define PORTS		0x10000
 
 static void set(u8 *map, u32 first, u32 count, bool exits)
@@ -84,10 +82,10 @@ static s64 init(struct hv_guarded *guarded)
 		    (one[i].first + one[i].size > PORTS ||
 		     is_guards(one[i].first, one[i].size)))
 			return -EINVAL;
-	guarded->iopm = hv_pool_take(MAP_PAGES);
+	guarded->iopm = hv_pool_take(HV_IOPM_PAGES);
 	if (!guarded->iopm)
 		return -ENOMEM;
-	for (i = 0; i < MAP_SIZE; i++)
+	for (i = 0; i < HV_IOPM_PAGES * HV_PAGE; i++)
 		guarded->iopm[i] = hv_config.iopm[i];
 	for (i = 0; i < guarded->privilege_count; i++) {
 		if (one[i].kind != HV_PRIVILEGE_PORTS)
@@ -106,7 +104,7 @@ static void deinit(struct hv_guarded *guarded)
 	for (i = 0; i < guarded->privilege_count; i++)
 		if (one[i].kind == HV_PRIVILEGE_PORTS)
 			set_all(one[i].first, one[i].size, false, guarded);
-	hv_pool_give(guarded->iopm, MAP_PAGES);
+	hv_pool_give(guarded->iopm, HV_IOPM_PAGES);
 	guarded->iopm = NULL;
 }
 
