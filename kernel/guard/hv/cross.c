@@ -413,6 +413,13 @@ static __always_inline int border_read_stack(struct border *border, struct borde
 	return 1;
 }
 
+static __always_inline int border_is_leaf(const struct border *border, u64 address)
+{
+	const struct crossing *crossing = (const struct crossing *)border;
+
+	return !!hv_leaf_at(crossing->guarded->leaves, address);
+}
+
 static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
 				  struct hv_guarded *guarded, u8 class, u64 rip)
 {

@@ -134,6 +134,20 @@ bool hv_is_described(u32 number)
 	return known_modules[number].blob;
 }
 
+bool hv_leaf_has_frame(u64 frame)
+{
+	u32 i, k;
+
+	for (i = 0; i < HV_REGISTRATIONS; i++) {
+		const struct hv_leaves *leaves = known_modules[i].leaves;
+
+		for (k = 0; leaves && k < leaves->page_count; k++)
+			if (leaves->pages[k].frame == frame)
+				return true;
+	}
+	return false;
+}
+
 const struct hv_tally_row *hv_tally_of(u32 number)
 {
 	return known_modules[number].tally;

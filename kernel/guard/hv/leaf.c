@@ -46,6 +46,7 @@ static u8 *copy_of(struct hv_leaves *leaves, u64 address, u64 frame)
 	page->address = address;
 	page->frame = frame;
 	leaves->page_count++;
+	leaves->hashes |= hv_leaf_hash(address);
 	for (i = 0; i < HV_PAGE; i++)
 		page->copy[i] = INT3;
 	return page->copy;
@@ -140,11 +141,11 @@ bool hv_leaves_share(const struct hv_guarded *guarded, u64 page)
 	return false;
 }
 
-const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u64 address)
+const struct hv_leaf *hv_leaf_find(const struct hv_leaves *leaves, u64 address)
 {
 	u32 i;
 
-	for (i = 0; leaves && i < leaves->count; i++)
+	for (i = 0; i < leaves->count; i++)
 		if (address - leaves->list[i].address < leaves->list[i].size)
 			return &leaves->list[i];
 	return NULL;

@@ -191,6 +191,61 @@ static u64 settle_all(struct hv_guarded *guarded)
 	return last;
 }
 
+/* Whether a site has the byte at @offset of a golden frame. */
+static bool is_in_site(const struct hv_guarded *guarded, u32 frame, u32 offset)
+{
+	struct hv_place place = hv_place(guarded, frame);
+	u32 start;
+
+	return guarded->known && place.is_text &&
+	       content_site_at(&guarded->known->content, place.region, place.offset + offset,
+			       &start);
+}
+
+/*
+ * Where the kernel has changed what no patch site has: a physical address, or 0. One instruction
+ * may write much, to several pages, of which the fault names one byte.
+ */
+static u64 changed_elsewhere(const struct hv_guarded *guarded)
+{
+	u32 i, word, at;
+
+	for (i = 0; i < guarded->golden; i++) {
+		const u64 *golden = hv_guest_memory(guarded->frames[i]);
+		const u64 *shadow = (const u64 *)guarded->shadows[i];
+
+		for (word = 0; word < HV_ENTRIES; word++) {
+			if (golden[word] == shadow[word])
+				continue;
+			for (at = 8 * word; at < 8 * word + 8; at++)
+				if (((const u8 *)golden)[at] != ((const u8 *)shadow)[at] &&
+				    !is_in_site(guarded, i, at))
+					return guarded->frames[i] + at;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Carries what the kernel has written to the sites of a module. Returns what is suspicious, as
+ * settle() does.
+ */
+static u64 settle_module(struct hv_guarded *guarded)
+{
+	u64 refused = changed_elsewhere(guarded);
+
+	/* Until the module was compared, nothing is known of the place of a site. */
+	if (!guarded->known)
+		return refused;
+	if (!registration_runs(&guarded->border) || !carry_begin(guarded)) {
+		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
+		return refused;
+	}
+	refused = settle_all(guarded) ?: refused;
+	carry_end(guarded);
+	return refused;
+}
+
 bool hv_patch_faults(struct hv_cpu *cpu, u64 address)
 {
 	struct written found;
@@ -201,46 +256,38 @@ bool hv_patch_faults(struct hv_cpu *cpu, u64 address)
 	return cpu->patched;
 }
 
-/* Returns the physical address of what was written if it is suspicious. */
-static u64 look_at(u64 address, const struct written *written)
+/* Whether a fault was a write to a site, or to what the kernel may not change at all. */
+static bool is_patch(const struct written *written)
 {
-	struct hv_guarded *guarded = written->guarded;
-	const struct content_site *site = NULL;
-	u32 start = 0;
-	bool is_text = written->region == CONTENT_TEXT ||
-		       (written->region == CONTENT_INIT_TEXT && guarded->init_size);
-	u64 refused;
+	const struct hv_guarded *guarded = written->guarded;
+	u32 start;
 
-	if (guarded->known && is_text)
-		site = content_site_at(&guarded->known->content, written->region, written->offset,
-				       &start);
-	if (!site)
-		return address;
-	/* Until the module was compared, nothing is known of the place of a site. */
-	if (!registration_runs(&guarded->border) || !carry_begin(guarded)) {
-		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
-		return 0;
-	}
-	refused = settle(guarded, site, written->region, start);
-	carry_end(guarded);
-	return refused;
+	return guarded->known && (written->region == CONTENT_TEXT ||
+				  (written->region == CONTENT_INIT_TEXT && guarded->init_size)) &&
+	       content_site_at(&guarded->known->content, written->region, written->offset, &start);
 }
 
 void hv_patch_written(struct hv_cpu *cpu)
 {
+	u64 refused[HV_REGISTRATIONS] = {};
 	struct written written;
-	u64 refused = 0;
+	u32 i;
 
 	if (!cpu->patched)
 		return;
 	hv_lock(&hv_views_lock);
-	if (find(cpu->patched, &written))
-		refused = look_at(cpu->patched, &written);
+	/* The instruction may also have written to the text of others, next to it in a page table. */
+	for (i = 0; i < HV_REGISTRATIONS; i++)
+		if (hv_guarded[i].used && !hv_guarded[i].leaving)
+			refused[i] = settle_module(&hv_guarded[i]);
+	if (find(cpu->patched, &written) && !is_patch(&written))
+		refused[written.guarded->number] = cpu->patched;
 	hv_unlock(&hv_views_lock);
 	cpu->patched = 0;
 	/* What it is about stays until this CPU acknowledges a flush. */
-	if (refused)
-		hv_suspect(cpu, written.guarded, SUSPECT_WRITE, refused);
+	for (i = 0; i < HV_REGISTRATIONS; i++)
+		if (refused[i])
+			hv_suspect(cpu, &hv_guarded[i], SUSPECT_WRITE, refused[i]);
 }
 
 struct hv_guarded *hv_patch_owner(u64 address)

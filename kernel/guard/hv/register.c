@@ -234,7 +234,10 @@ static bool is_ram(u64 frame)
 	return false;
 }
 
-/* Whether each frame is the kernel's alone, and no address is another module's. */
+/*
+ * Whether each frame is the kernel's alone, and no address is another module's. All modules have
+ * one page table on a CPU, which leads to the frames of all leaves: none of these may become text.
+ */
 static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	const struct hv_registration *copy = guarded->copy;
@@ -246,6 +249,7 @@ static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 		    is_exchange(guarded->frames[i]) ||
 		    is_in(guarded->frames[i], guarded->frames, i) ||
 		    is_in(guarded->frames[i], guarded->privates, others) ||
+		    hv_leaf_has_frame(guarded->frames[i]) ||
 		    is_others(cpu, hv_place(guarded, i).address))
 			return false;
 	for (i = 0; i < copy->data_count; i++)
@@ -254,12 +258,12 @@ static bool is_free(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 	for (i = 0; guarded->leaves && i < guarded->leaves->page_count; i++) {
 		u64 frame = guarded->leaves->pages[i].frame;
 
-		if (!is_plain(frame) || !is_ram(frame) || is_exchange(frame) ||
-		    is_in(frame, guarded->frames, guarded->golden))
+		if (!is_plain(frame) || !is_ram(frame) || is_exchange(frame))
 			return false;
 	}
 	for (i = 0; i < others; i++)
 		if (!is_plain(guarded->privates[i]) || is_exchange(guarded->privates[i]) ||
+		    hv_leaf_has_frame(guarded->privates[i]) ||
 		    is_in(guarded->privates[i], guarded->privates, i))
 			return false;
 	return true;

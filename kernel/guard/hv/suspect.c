@@ -79,6 +79,11 @@ static int border_read_stack(struct border *border, struct border_exit *exit)
 	return 0;
 }
 
+static int border_is_leaf(const struct border *border, u64 address)
+{
+	return 0;
+}
+
 void hv_suspect(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 kind, u64 value)
 {
 	struct suspicion suspicion = { .cpu = cpu, .guarded = guarded, .value = value };

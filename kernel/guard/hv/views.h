@@ -208,10 +208,12 @@ static_assert(sizeof(struct hv_leaf_list) <= CONTENT_PAGE);
 
 /**
  * struct hv_leaves - the leaves of a module, in a page of the guard's
+ * @hashes:	a bit for each hash of a page that has some of them
  * @pages:	of each page that has some of them, the linear address, the kernel's frame, and the
  *		guard's copy
  */
 struct hv_leaves {
+	u64 hashes;
 	u32 count;
 	u32 page_count;
 	struct hv_leaf list[HV_LEAVES];
@@ -526,8 +528,23 @@ void hv_leaves_give(struct hv_leaves *leaves);
 bool hv_leaves_map(const struct hv_guarded *guarded);
 /* Whether another module's pages, which are in M's page tables, include that linear address. */
 bool hv_leaves_share(const struct hv_guarded *guarded, u64 page);
+/* Whether a module that is described has a leaf in this frame of the kernel's. */
+bool hv_leaf_has_frame(u64 frame);
+
+static inline u64 hv_leaf_hash(u64 address)
+{
+	return BIT_ULL(address / HV_PAGE % 64);
+}
+
 /* Without the lock: the leaf at a linear address, or NULL; @leaves may be NULL. */
-const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u64 address);
+const struct hv_leaf *hv_leaf_find(const struct hv_leaves *leaves, u64 address);
+
+static inline const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u64 address)
+{
+	if (!leaves || !(leaves->hashes & hv_leaf_hash(address)))
+		return NULL;
+	return hv_leaf_find(leaves, address);
+}
 /*
  * The same: while the return address of @exit is in a leaf, replaces it by that of the leaf, and
  * counts in @exit->above where that is.

@@ -62,6 +62,7 @@ static void all_fetches(struct list *list, int cpu, int module)
 		u64 rsp = entry_rsp(stack, 0);
 
 		fetches(list, cpu, module, ENTRY, rsp, text_of(module) + CALLED, 1);
+		fetches(list, cpu, module, ENTRY, rsp, LEAF, 1);
 		fetches(list, cpu, module, ENTRY, rsp, CALLER, 0);
 		fetches(list, cpu, module, WRONG, rsp, CALLER, 1);
 	}

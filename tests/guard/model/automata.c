@@ -14,6 +14,11 @@ static int border_read_stack(struct border *border, struct border_exit *exit)
 	return machine_read_stack(border, exit);
 }
 
+static int border_is_leaf(const struct border *border, u64 address)
+{
+	return machine_is_leaf(border, address);
+}
+
 struct border_claim automata_match(struct border *border, struct border_exit *exit)
 {
 	return border_match(border, exit);

@@ -20,5 +20,6 @@ void automata_sweep(struct border *border);
 /* Of the machine, for the automata. */
 void machine_act(struct border *border, u32 kind, u32 argument);
 int machine_read_stack(struct border *border, struct border_exit *exit);
+int machine_is_leaf(const struct border *border, u64 address);
 
 #endif

@@ -163,6 +163,8 @@ static void enter_m(struct handler *h, u32 index)
 			violate(w, "entry", "RIP is no entry point");
 		if (config.class == CLASS_D && module_has(m, h->exit->return_address))
 			violate(w, "entry", "the caller chose a return into the text");
+		if (config.class == CLASS_D && h->exit->return_address == LEAF)
+			violate(w, "entry", "the caller chose a return into a leaf");
 		if (rip == m->init && w->was_begun[h->module])
 			violate(w, "entry", "init is entered twice");
 		if (rip != m->init && !w->was_begun[h->module])
@@ -444,6 +446,12 @@ int machine_read_stack(struct border *border, struct border_exit *exit)
 
 	exit->return_address = h->exit->return_address;
 	return 1;
+}
+
+int machine_is_leaf(const struct border *border, u64 address)
+{
+	(void)border;
+	return address == LEAF;
 }
 
 static void carry_out(struct handler *h, const struct border_actions *list)

@@ -73,7 +73,9 @@ void print_event(const struct world *w, const struct event *e, FILE *log)
 	case FETCH:
 		fprintf(log, "fetches %s of module %d, RSP %#llx%s%s\n",
 			places[rip - text_of(e->module)], e->module, e->exit.at.rsp,
-			e->exit.return_address == CALLER ? "" : ", return address in the text",
+			e->exit.return_address == CALLER ? "" :
+			e->exit.return_address == LEAF ? ", return address in a leaf" :
+			", return address in the text",
 			e->exit.is_proper ? "" : ", in ring 3");
 		break;
 	case COMMIT:

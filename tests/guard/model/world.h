@@ -42,6 +42,7 @@ enum rip {
 	FUNCTION = 0x80,	/* of the kernel */
 	CALLER = 0x82,
 	GATE = 0x84,
+	LEAF = 0x86,		/* a function of the kernel's that M executes */
 };
 
 static inline u64 text_of(int module)

@@ -15,7 +15,8 @@
  *
  * The actions are carried out before this CPU acknowledges a flush.
  *
- * The functions are in crossings.h. Its includer has border_act() and border_read_stack().
+ * The functions are in crossings.h. Its includer has border_act(),
+ * border_read_stack() and border_is_leaf().
  */
 #ifndef GUARD_BORDER_BORDER_H
 #define GUARD_BORDER_BORDER_H

@@ -15,6 +15,12 @@
  */
 static int border_read_stack(struct border *border, struct border_exit *exit);
 
+/*
+ * Of the includer: whether @address is in a function of the kernel's that M executes (hv/leaf.c).
+ * Called in class D alone.
+ */
+static int border_is_leaf(const struct border *border, u64 address);
+
 static __always_inline int border_is_same(struct border_place a, struct border_place b)
 {
 	return a.rip == b.rip && a.rsp == b.rsp;
@@ -127,6 +133,9 @@ static __always_inline struct border_claim border_match_entry(struct border *bor
 			return border_refuse(SUSPECT_MODE);
 		if (module_has(border->module, exit->return_address))
 			return border_match_jump(border, exit, claim.entry);
+		/* It would return for the caller again: to the text, without a border. */
+		if (border_is_leaf(border, exit->return_address))
+			return border_refuse(SUSPECT_RETURN);
 	}
 	if (free == BORDER_NONE && dead == BORDER_NONE)
 		return border_refuse(SUSPECT_POOL);
