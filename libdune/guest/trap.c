@@ -64,7 +64,10 @@ int dune_trap_set(unsigned int vector, dune_trap_fn fn, unsigned int flags)
 	return 0;
 }
 
-/* Ends the process, as no stack for a trap of ring 0 can be used. Called on an IST stack. */
+/*
+ * Ends the process, as no stack for a trap of ring 0 can be used. Called on an IST stack, perhaps
+ * with no other one left below it: whatever runs from here on must not raise an exception.
+ */
 void dune_bad_stack(void)
 {
 	dune_services->bad_stack();
