@@ -49,12 +49,12 @@ static struct hv_guarded *search(u64 rip)
 	return NULL;
 }
 
-static u64 gs_base(void)
+static inline bool has_own_gs(const struct hv_cpu *cpu)
 {
 	u32 low, high;
 
 	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (MSR_GS_BASE));
-	return low | (u64)high << 32;
+	return low == (u32)cpu->gs_base && high == cpu->gs_base >> 32;
 }
 
 /* Both tags owe a flush if a view has changed, on whatever CPU, since this one was here. */
@@ -62,7 +62,7 @@ static inline void look_at_views(struct hv_cpu *cpu)
 {
 	u32 changed = __atomic_load_n(&hv_views_changed, __ATOMIC_ACQUIRE);
 
-	if (cpu->views_seen == changed)
+	if (likely(cpu->views_seen == changed))
 		return;
 	cpu->views_seen = changed;
 	cpu->walk.page = HV_NOWHERE;
@@ -104,7 +104,7 @@ static inline void save(struct hv_cpu *cpu, u32 slot, u8 crossing)
 		return;
 	copy_others(to, cpu->regs);
 	to[0] = hv_vmcb_of_m(cpu)->save.rax;
-	hv_saved[slot].rflags = hv_vmcb_of_m(cpu)->save.rflags;
+	to[HV_SAVED_RFLAGS] = hv_vmcb_of_m(cpu)->save.rflags;
 }
 
 /* The flags and RAX are M's at an interrupt; else they are what the kernel's function returned. */
@@ -118,7 +118,7 @@ static inline void restore(struct hv_cpu *cpu, u32 set, u32 slot)
 		return;
 	copy_others(cpu->regs, from);
 	m->rax = from[0];
-	m->rflags = hv_saved[slot].rflags;
+	m->rflags = from[HV_SAVED_RFLAGS];
 }
 
 /* Class S: M gets the kernel's arguments, and no other register of the kernel's. */
@@ -166,12 +166,18 @@ static noinline void fault(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 		hv_lower(cpu, guarded);
 }
 
+static noinline void wait_for_carry(const struct hv_guarded *guarded)
+{
+	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
+		;
+}
+
 /*
  * RAX and flags are the kernel's, unless they are restored; class S has one of the kernel's flags,
  * and nothing in RAX.
  */
 static inline void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
-			   const struct border *border, const struct border_activation *activation)
+			   const struct border *border)
 {
 	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
 	u64 flags = border->class == CLASS_S ? X86_EFLAGS_IF : HARMLESS_FLAGS;
@@ -179,34 +185,34 @@ static inline void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	u64 cr3 = border->class == CLASS_S ? hv_physical(guarded->space) : cpu->space_cr3;
 
 	/* TCG shows no stale translation: this is the test. */
-	if (!cpu_is_square(&cpu->border) || !m->control.tlb_ctl)
+	if (unlikely(!cpu_is_square(&cpu->border) || !m->control.tlb_ctl))
 		hv_reset();
 	cpu->crossings[border->crossing]++;
 	cpu->guarded = guarded;
 	cpu->vmcb = m;
-	m->save.rip = activation->inside.rip;
-	m->save.rsp = activation->inside.rsp;
+	m->save.rip = border->go.rip;
+	m->save.rsp = border->go.rsp;
 	if (border->crossing != BORDER_IN_RTI) {
 		m->save.rax = border->class == CLASS_S ? 0 : k->rax;
 		m->save.rflags = (k->rflags & flags) | ALWAYS_SET;
 	}
 	m->control.int_state = 0;
-	if (m->control.nested_cr3 != guarded->view || m->save.cr3 != cr3) {
+	if (unlikely(m->control.nested_cr3 != guarded->view || m->save.cr3 != cr3)) {
 		m->control.nested_cr3 = guarded->view;
 		m->save.cr3 = cr3;
 		m->control.clean = 0;
 	}
-	if (cpu->copied_count)
+	if (unlikely(cpu->copied_count))
 		hv_space_clear_copies(cpu);
-	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
-		;
+	if (unlikely(__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE)))
+		wait_for_carry(guarded);
 }
 
 static inline void enter_k(struct hv_cpu *cpu, const struct border *border)
 {
 	struct vmcb *k = hv_vmcb_of_k(cpu), *m = hv_vmcb_of_m(cpu);
 
-	if (!cpu_is_square(&cpu->border))
+	if (unlikely(!cpu_is_square(&cpu->border)))
 		hv_reset();
 	/* What is no crossing is counted with its report. */
 	if (border->crossing != BORDER_REFUSED)
@@ -220,7 +226,7 @@ static inline void enter_k(struct hv_cpu *cpu, const struct border *border)
 		k->save.rflags &= X86_EFLAGS_IF | ALWAYS_SET;
 	k->control.int_state = 0;
 	/* Only a module that was led astray changes these. */
-	if (m->save.cpl || *(u64 *)&m->save.cs != cpu->code_segment) {
+	if (unlikely(m->save.cpl || *(u64 *)&m->save.cs != cpu->code_segment)) {
 		*(u64 *)&m->save.cs = cpu->code_segment;
 		m->save.cpl = 0;
 		m->control.clean = 0;
@@ -229,25 +235,26 @@ static inline void enter_k(struct hv_cpu *cpu, const struct border *border)
 
 /* ---- events of M ---- */
 
-/* The event that the kernel gets for an exit of M: none, or an exception. */
+/* The exception that the kernel gets for an exit of M. */
 struct event {
 	u32 inject;
 	u32 error;
 	u64 address;	/* of a page fault */
-	u8 cause;
 };
 
-static void set_exception(struct event *event, u32 vector, u64 error)
+/* Returns the cause. */
+static u8 set_exception(struct event *event, u32 vector, u64 error)
 {
 	event->inject = vector | SVM_EVTINJ_TYPE_EXEPT | SVM_EVTINJ_VALID;
 	if (HV_HAVE_ERROR & BIT(vector))
 		event->inject |= SVM_EVTINJ_VALID_ERR;
 	event->error = error;
-	event->cause = vector == X86_TRAP_UD ? CAUSE_BUG :
-		       vector == X86_TRAP_MC ? CAUSE_INTERRUPT : CAUSE_FAULT;
+	if (vector == X86_TRAP_UD)
+		return CAUSE_BUG;
+	return vector == X86_TRAP_MC ? CAUSE_INTERRUPT : CAUSE_FAULT;
 }
 
-static noinline void read_event(struct hv_cpu *cpu, u32 code, struct event *event)
+static noinline u8 read_event(struct hv_cpu *cpu, u32 code, struct event *event)
 {
 	const struct vmcb_control_area *control = &hv_vmcb_of_m(cpu)->control;
 	u32 vector = code - SVM_EXIT_EXCP_BASE;
@@ -256,8 +263,7 @@ static noinline void read_event(struct hv_cpu *cpu, u32 code, struct event *even
 	case SVM_EXIT_NPF:
 		if (!hv_is_secret(cpu->guarded))
 			hv_log(cpu, HV_LOG_NO_MEMORY, control->exit_info_2);
-		set_exception(event, X86_TRAP_GP, 0);
-		break;
+		return set_exception(event, X86_TRAP_GP, 0);
 	case SVM_EXIT_VMMCALL:
 	case SVM_EXIT_VMRUN:
 	case SVM_EXIT_VMLOAD:
@@ -266,20 +272,17 @@ static noinline void read_event(struct hv_cpu *cpu, u32 code, struct event *even
 	case SVM_EXIT_CLGI:
 	case SVM_EXIT_SKINIT:
 	case SVM_EXIT_INVLPGA:
-		set_exception(event, X86_TRAP_UD, 0);
-		break;
+		return set_exception(event, X86_TRAP_UD, 0);
 	default:
-		if (vector < HV_VECTORS) {
-			set_exception(event, vector, control->exit_info_1);
-			event->address = control->exit_info_2;
-		} else {
-			/* Among others, registers that are constant in M. */
-			set_exception(event, X86_TRAP_GP, 0);
-		}
+		/* Among others, registers that are constant in M. */
+		if (vector >= HV_VECTORS)
+			return set_exception(event, X86_TRAP_GP, 0);
+		event->address = control->exit_info_2;
+		return set_exception(event, vector, control->exit_info_1);
 	}
 }
 
-static inline void deliver(struct hv_cpu *cpu, const struct event *event)
+static noinline void deliver(struct hv_cpu *cpu, const struct event *event)
 {
 	struct vmcb *k = hv_vmcb_of_k(cpu);
 
@@ -299,16 +302,18 @@ struct crossing {
 	struct hv_cpu *cpu;
 	struct hv_guarded *guarded;
 	u64 rip;			/* where the guest is */
+	bool leaves_m;			/* a border-out */
 	u32 slot, fixup;		/* of a border-in */
-	const struct event *event;	/* of a border-out */
+	const struct event *event;	/* of a border-out; or NULL */
 	const struct hv_leaves *leaves;	/* the same; or NULL */
 };
 
 static_assert(!offsetof(struct crossing, border));
 
+/* The first pool is that of class D. */
 static inline u32 slot_of(const struct crossing *crossing, u32 activation)
 {
-	return crossing->guarded->first + activation;
+	return (crossing->border.class == CLASS_D ? 0 : crossing->guarded->first) + activation;
 }
 
 static __always_inline void border_act(struct border *border, u32 kind, u32 argument)
@@ -359,20 +364,25 @@ static __always_inline void border_act(struct border *border, u32 kind, u32 argu
 		hv_vmcb_of_m(cpu)->save.rax = -EIO;
 		break;
 	case ACT_ENTER_M:
-		if (guarded->tally)
+		if (unlikely(guarded->tally))
 			hv_tally_add(guarded, &guarded->pool[argument], border->crossing,
 				     crossing->rip);
-		enter_m(cpu, guarded, border, &guarded->pool[argument]);
+		enter_m(cpu, guarded, border);
 		break;
 	case ACT_ENTER_K:
 		enter_k(cpu, border);
 		break;
 	case ACT_DELIVER:
-		deliver(cpu, crossing->event);
+		/* Interrupts are pending, and the kernel gets them at once. */
+		if (crossing->event)
+			deliver(cpu, crossing->event);
+		else
+			hv_vmcb_of_k(cpu)->control.event_inj = 0;
 		break;
 	case ACT_PUBLISH:
-		/* A border-out. Then others may have the activation. */
-		if (guarded->tally && crossing->event && border->crossing != BORDER_REFUSED)
+		/* Then others may have the activation. */
+		if (unlikely(guarded->tally) && crossing->leaves_m &&
+		    border->crossing != BORDER_REFUSED)
 			hv_tally_add(guarded, &guarded->pool[argument], border->crossing,
 				     crossing->rip);
 		border_publish(border, argument);
@@ -405,11 +415,16 @@ static __always_inline int border_read_stack(struct border *border, struct borde
 	struct crossing *crossing = (struct crossing *)border;
 	u64 value;
 
-	if (!hv_walk_again(crossing->cpu, exit->at.rsp, &value))
+	if (!hv_walk_stack(crossing->cpu, exit->at.rsp, &value))
 		return 0;
 	exit->return_address = value;
-	if (crossing->leaves && !module_has(&crossing->guarded->module, value))
-		hv_leaf_unwind(crossing->cpu, crossing->leaves, exit);
+	if (crossing->leaves && !module_has(&crossing->guarded->module, value)) {
+		struct hv_unwound unwound = hv_leaf_unwind(crossing->cpu, crossing->leaves,
+							   exit->at.rsp, value);
+
+		exit->return_address = unwound.return_address;
+		exit->above = unwound.above;
+	}
 	return 1;
 }
 
@@ -418,9 +433,16 @@ static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
 {
 	hv_border_begin(&crossing->border, cpu, guarded);
 	crossing->border.class = class;
+	/* Class D has one pool, which is where it is. */
+	if (class == CLASS_D) {
+		crossing->border.activations = hv_activations;
+		crossing->border.activation_count = HV_ACTIVATIONS;
+		crossing->border.used = hv_in_use;
+	}
 	crossing->cpu = cpu;
 	crossing->guarded = guarded;
 	crossing->rip = rip;
+	crossing->leaves_m = false;
 	crossing->event = NULL;
 	crossing->leaves = NULL;
 }
@@ -470,7 +492,7 @@ static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	exit.stack = exit.at.rsp & ~(STACK_SIZE - 1);
 	/* Class S uses nothing of the kernel's, neither GS nor its stack. */
 	exit.is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space &&
-			 (class == CLASS_S || gs_base() == cpu->gs_base);
+			 (class == CLASS_S || has_own_gs(cpu));
 	claim = border_match(&crossing.border, &exit);
 	crossing.slot = slot_of(&crossing, claim.activation);
 	crossing.fixup = claim.fixup;
@@ -562,11 +584,11 @@ static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 {
 	const struct vmcb *m = hv_vmcb_of_m(cpu);
 	struct hv_guarded *guarded = cpu->guarded;
-	const struct border_activation *activation = &guarded->pool[cpu->border.activation];
-	struct border_exit exit = { .at = { m->save.rip, m->save.rsp } };
+	const struct border_activation *activation;
+	struct border_exit exit = { .at = { m->save.rip, m->save.rsp }, .cause = CAUSE_INTERRUPT };
 	bool is_inside = module_has(&guarded->module, exit.at.rip);
-	struct event event = { .cause = CAUSE_INTERRUPT };
 	struct crossing crossing;
+	struct event event;
 
 	if (class == CLASS_D && code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
 	    (is_inside || hv_leaf_at(guarded->leaves, exit.at.rip)) && is_done(cpu, code))
@@ -576,19 +598,20 @@ static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
 	/* Elsewhere, an interrupt or a page fault has preceded the fetch. */
 	exit.is_fetch = !is_inside || (code == SVM_EXIT_NPF &&
 				       m->control.exit_info_1 & SVM_NPF_FETCH);
-	/* Interrupts are pending, and the kernel gets them at once. */
-	if (!exit.is_fetch && code != SVM_EXIT_INTR && code != SVM_EXIT_NMI)
-		read_event(cpu, code, &event);
-	exit.cause = event.cause;
-	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?
-		     activation->stack : exit.at.rsp & ~(STACK_SIZE - 1);
 	look_at_views(cpu);
 	begin(&crossing, cpu, guarded, class, exit.at.rip);
-	crossing.event = &event;
+	crossing.leaves_m = true;
+	activation = &crossing.border.activations[cpu->border.activation];
+	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?
+		     activation->stack : exit.at.rsp & ~(STACK_SIZE - 1);
+	if (unlikely(!exit.is_fetch && code != SVM_EXIT_INTR && code != SVM_EXIT_NMI)) {
+		exit.cause = read_event(cpu, code, &event);
+		crossing.event = &event;
+	}
 	crossing.leaves = class == CLASS_D ? guarded->leaves : NULL;
 	border_out(&crossing.border, &exit);
 	/* Unlike an interrupt, a machine check is not pending any more. */
-	if (code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC && exit.is_fetch &&
+	if (unlikely(code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC) && exit.is_fetch &&
 	    !hv_panics(&hv_vmcb_of_k(cpu)->control)) {
 		set_exception(&event, X86_TRAP_MC, 0);
 		deliver(cpu, &event);

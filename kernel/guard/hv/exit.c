@@ -68,6 +68,7 @@ u64 hv_start_cpu(struct hv_cpu *cpu)
 		hv_msr_init();
 	cpu->vmcb = hv_vmcb_of_k(cpu);
 	cpu->number = ((u64)cpu - hv_config.cpu_areas) / HV_CPU_SIZE;
+	cpu->who = word_who(cpu->number, 0);
 	hv_register_start(cpu);
 	hv_vmcb(cpu)->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 	/* If VMRUN refuses the state: afterwards the VMCB may have the image's registers in it. */

@@ -169,20 +169,22 @@ struct hv_table {
 	u64 base;
 };
 
+/* The levels of a page table below the top. */
+#define HV_WALKED	3
+
 /**
  * struct hv_walk - the last walk of the kernel's page table that read a stack (walk.c)
  * @page:	the linear address; HV_NOWHERE: there was none, or a view has changed since
- * @cr3:	the page table
- * @places:	where it read an entry of each level; the last one repeated if there were fewer
+ * @places:	where it read an entry of each level below the top, which is as at launch; the last
+ *		one repeated if there were fewer
  * @entries:	what it read there
- * @frame:	what it found
+ * @distance:	from @page to what it found
  */
 struct hv_walk {
 	u64 page;
-	u64 cr3;
-	const u64 *places[4];
-	u64 entries[4];
-	u64 frame;
+	const u64 *places[HV_WALKED];
+	u64 entries[HV_WALKED];
+	u64 distance;
 };
 
 #define HV_NOWHERE	(~0ULL)
@@ -194,7 +196,7 @@ struct hv_walk {
  * @leave:	what the CPU continues with without the guard, @result in RAX; also in head.S
  * @vmcb_pa:	the VMCB of K, the first of the CPU's pages
  * @vmcb:	of the view in which the CPU is
- * @number:	of the CPU, as Linux has it
+ * @number:	of the CPU, as Linux has it; @who: the same, as the word of an activation has it
  * @border:	the automaton of the CPU
  * @views_seen:	hv_views_changed when both tags were last known to owe a flush
  * @gs_base:	the kernel's GS base on this CPU; nothing else enters M
@@ -230,6 +232,7 @@ struct hv_cpu {
 	struct vmcb *vmcb;
 	struct border_cpu border;
 	u32 number;
+	u32 who;
 	u32 views_seen;
 	u64 gs_base;
 	u64 code_segment;
@@ -568,8 +571,11 @@ bool hv_walk(u64 cr3, u64 address, u64 *physical);
  * Returns false if the guest has nothing there, or something that is hidden from it.
  */
 bool hv_walk_read(u64 cr3, u64 address, u64 *value);
-/* The same by the page table of K, and remembers the walk. */
-bool hv_walk_first(struct hv_cpu *cpu, u64 address, u64 *value);
+/*
+ * Walks to the 8 bytes at an address of the kernel's half as M would (space.c), and remembers the
+ * walk. Returns false as hv_walk_read() does.
+ */
+bool hv_walk_first(struct hv_cpu *cpu, u64 address);
 
 static inline bool hv_walk_is_same(const struct hv_walk *walk, u32 level)
 {
@@ -577,20 +583,21 @@ static inline bool hv_walk_is_same(const struct hv_walk *walk, u32 level)
 }
 
 /*
- * The same again: mostly the page is that of the last time, and then the entries are read where
- * they were, and compared. What may be read was decided when the walk was remembered. That can
- * change with a view only: the caller has compared hv_views_changed.
+ * Reads the 8 bytes at a linear address, where a stack of the kernel's is. Mostly the page is that
+ * of the last time, and then the entries are read where they were, and compared. What may be read
+ * was decided when the walk was remembered. That can change with a view only: the caller has
+ * compared hv_views_changed.
  */
-static inline bool hv_walk_again(struct hv_cpu *cpu, u64 address, u64 *value)
+static inline bool hv_walk_stack(struct hv_cpu *cpu, u64 address, u64 *value)
 {
 	const struct hv_walk *walk = &cpu->walk;
 
 	/* Also a multiple of 8. */
-	if ((address & ~0xff8ULL) != walk->page || hv_vmcb_of_k(cpu)->save.cr3 != walk->cr3 ||
-	    !hv_walk_is_same(walk, 0) || !hv_walk_is_same(walk, 1) ||
-	    !hv_walk_is_same(walk, 2) || !hv_walk_is_same(walk, 3))
-		return hv_walk_first(cpu, address, value);
-	*value = *(u64 *)hv_guest_memory(walk->frame | (address & 0xff8));
+	if (unlikely((address & ~0xff8ULL) != walk->page || !hv_walk_is_same(walk, 0) ||
+		     !hv_walk_is_same(walk, 1) || !hv_walk_is_same(walk, 2)) &&
+	    !hv_walk_first(cpu, address))
+		return false;
+	*value = *(u64 *)hv_guest_memory(address + walk->distance);
 	return true;
 }
 

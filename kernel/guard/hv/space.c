@@ -33,8 +33,6 @@
 #define OWN		BIT_ULL(11)
 #define OWN_TABLE	(HV_PTE_TABLE | OWN)
 
-#define KERNEL_HALF	256
-
 /* PAT in an entry of a large page, and in one of 4 KB, where it has the place of HV_PTE_LARGE. */
 #define PAT_OF_LARGE	BIT_ULL(12)
 #define PAT_OF_SMALL	BIT_ULL(7)
@@ -51,8 +49,8 @@
 /* Of the nested page table: the window's part. */
 static u64 *window_directory, *window_pages;
 
-/* The top level of the kernel's half, as it was at launch. */
-static u64 kernel_half[HV_ENTRIES - KERNEL_HALF];
+u64 hv_kernel_half[HV_ENTRIES - HV_KERNEL_HALF];
+u64 hv_space_upper = ~0ULL;
 
 static u64 in_window(const void *table)
 {
@@ -93,6 +91,9 @@ void hv_space_init(void)
 {
 	u64 *directory = hv_pool_take(1), first = hv_config.window & ~(WINDOW_SIZE - 1);
 
+	/* The window is in the upper half of all addresses, where nothing else is. */
+	if (hv_config.window)
+		hv_space_upper = BIT_ULL(63 - __builtin_clzll(hv_config.window));
 	window_directory = hv_pool_take(1);
 	window_pages = hv_pool_take(2);
 	if (!directory || !window_directory || !window_pages)
@@ -140,9 +141,9 @@ void hv_space_start(struct hv_cpu *cpu)
 		cpu->space = take();
 	if (!cpu->space)
 		return;
-	for (i = KERNEL_HALF; i < HV_ENTRIES; i++) {
-		kernel_half[i - KERNEL_HALF] = as_data(kernel[i]);
-		cpu->space[i] = kernel_half[i - KERNEL_HALF];
+	for (i = HV_KERNEL_HALF; i < HV_ENTRIES; i++) {
+		hv_kernel_half[i - HV_KERNEL_HALF] = as_data(kernel[i]);
+		cpu->space[i] = hv_kernel_half[i - HV_KERNEL_HALF];
 	}
 	hv_copy_page((u64 *)m, (const u64 *)hv_vmcb_of_k(cpu));
 	for (i = 0; i < sizeof(intercepts); i++)
@@ -291,9 +292,9 @@ void hv_space_prune(struct hv_cpu *cpu)
 		return;
 	cpu->unmapped = false;
 	hv_space_clear_copies(cpu);
-	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
+	for (i = HV_KERNEL_HALF; i < HV_ENTRIES; i++)
 		if (is_own(cpu->space[i]))
-			keeps(&cpu->space[i], kernel_half[i - KERNEL_HALF],
+			keeps(&cpu->space[i], hv_kernel_half[i - HV_KERNEL_HALF],
 			      ~0ULL << 48 | (u64)i << 39, 39);
 }
 
@@ -308,12 +309,6 @@ bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
 			return entry & OWN;
 	}
 	return false;
-}
-
-bool hv_space_is_beside(u64 physical)
-{
-	/* The window is in the upper half of all addresses, where nothing else is. */
-	return hv_config.window && physical >> (63 - __builtin_clzll(hv_config.window));
 }
 
 /* Another CPU may have made an entry a guarded module's meanwhile (hv_space_map()). */

@@ -10,6 +10,7 @@
 
 #define TOP_SHIFT	39	/* four levels: a kernel with five is not launched */
 #define LEAF_SHIFT	12	/* of a page table's entries */
+#define TABLE_SHIFT	9	/* from a level to the next one */
 
 bool hv_walk_entry(u64 physical, u64 *value)
 {
@@ -19,26 +20,29 @@ bool hv_walk_entry(u64 physical, u64 *value)
 	return true;
 }
 
-/* @places and @entries: of struct hv_walk. */
-static inline bool walk(u64 cr3, u64 address, u64 *physical, const u64 **places, u64 *entries)
+/*
+ * From the table to which an entry leads, whose entries are of 2^@shift bytes. @remember: where to
+ * put the places and entries, or NULL.
+ */
+static inline bool walk(u64 entry, int shift, u64 address, u64 *physical, struct hv_walk *remember)
 {
-	u64 entry = cr3, offsets, place;
-	int shift = TOP_SHIFT, level;
+	u64 offsets, place;
+	u32 level;
 
-	for (level = 0;; level++, shift -= 9) {
+	for (level = 0;; level++, shift -= TABLE_SHIFT) {
 		place = (entry & HV_ADDRESS) + hv_index(address, shift) * 8;
 		if (!hv_walk_entry(place, &entry) || !(entry & HV_PTE_PRESENT))
 			return false;
-		if (places) {
-			places[level] = hv_guest_memory(place);
-			entries[level] = entry;
+		if (remember) {
+			remember->places[level] = hv_guest_memory(place);
+			remember->entries[level] = entry;
 		}
 		if (shift == LEAF_SHIFT || (shift < TOP_SHIFT && entry & HV_PTE_LARGE))
 			break;
 	}
-	for (; places && level < 3; level++) {
-		places[level + 1] = places[level];
-		entries[level + 1] = entry;
+	for (level++; remember && level < HV_WALKED; level++) {
+		remember->places[level] = hv_guest_memory(place);
+		remember->entries[level] = entry;
 	}
 	offsets = BIT_ULL(shift) - 1;
 	*physical = (entry & HV_ADDRESS & ~offsets) | (address & offsets);
@@ -47,7 +51,7 @@ static inline bool walk(u64 cr3, u64 address, u64 *physical, const u64 **places,
 
 bool hv_walk(u64 cr3, u64 address, u64 *physical)
 {
-	return walk(cr3, address, physical, NULL, NULL);
+	return walk(cr3, TOP_SHIFT, address, physical, NULL);
 }
 
 bool hv_walk_read(u64 cr3, u64 address, u64 *value)
@@ -59,17 +63,21 @@ bool hv_walk_read(u64 cr3, u64 address, u64 *value)
 	       hv_walk_entry(physical, value);
 }
 
-bool hv_walk_first(struct hv_cpu *cpu, u64 address, u64 *value)
+bool hv_walk_first(struct hv_cpu *cpu, u64 address)
 {
-	u64 cr3 = hv_vmcb_of_k(cpu)->save.cr3, physical;
+	u32 top = hv_index(address, TOP_SHIFT);
 	struct hv_walk *new = &cpu->walk;
+	u64 physical, value, entry;
 
 	new->page = HV_NOWHERE;
-	if (address & 7 || !walk(cr3, address, &physical, new->places, new->entries) ||
-	    !hv_walk_entry(physical, value))
+	if (address & 7 || top < HV_KERNEL_HALF)
+		return false;
+	entry = hv_kernel_half[top - HV_KERNEL_HALF];
+	if (!(entry & HV_PTE_PRESENT) ||
+	    !walk(entry, TOP_SHIFT - TABLE_SHIFT, address, &physical, new) ||
+	    !hv_walk_entry(physical, &value))
 		return false;
 	new->page = address & ~(HV_PAGE - 1);
-	new->cr3 = cr3;
-	new->frame = physical & ~(HV_PAGE - 1);
+	new->distance = physical - address;
 	return true;
 }

@@ -50,12 +50,11 @@ struct border {
 	struct border_registration *registration;	/* of the text, or the activation */
 	const struct border_module *module;		/* of this registration */
 	u8 class;					/* that of the module */
-	u8 cpu_number;
-	u8 registration_number;
+	u32 who;					/* word_who() of CPU and registration */
 	/* Results. */
 	u8 crossing;					/* before the first action */
 	u8 publish;					/* the event of ACT_PUBLISH */
-	struct border_place go;				/* where K continues after a border-out */
+	struct border_place go;				/* where M or K continues */
 };
 
 /*
@@ -82,6 +81,12 @@ struct border_claim {
 	u64 word;	/* of the activation, when it was looked at */
 };
 
+/* Whether a word is of this registration. */
+static __always_inline int border_has(const struct border *border, u64 word)
+{
+	return !((word ^ border->who) & WORD_REGISTRATION);
+}
+
 /* Frees all activations of the registration, none of which is IN (ACT_SWEEP). */
 static inline void border_sweep(struct border *border)
 {
@@ -89,11 +94,9 @@ static inline void border_sweep(struct border *border)
 		struct border_activation *activation = &border->activations[i];
 		u64 word = activation_read(activation);
 
-		if (word_registration(word) == border->registration_number)
+		if (border_has(border, word))
 			activation_change(activation, word,
-					  activation_step(word, ACTIVATION_SWEEP,
-							  border->cpu_number,
-							  border->registration_number));
+					  activation_step(word, ACTIVATION_SWEEP, border->who));
 	}
 }
 

@@ -91,7 +91,7 @@ static __always_inline struct border_claim border_match_jump(const struct border
 		u64 word = activation_read(activation);
 
 		if (word_state(word) == ACTIVATION_OUT_CALL &&
-		    word_registration(word) == border->registration_number &&
+		    border_has(border, word) &&
 		    exit->return_address == activation->back.rip &&
 		    exit->at.rsp + 8 == activation->back.rsp)
 			return (struct border_claim){
@@ -153,7 +153,7 @@ static __always_inline struct border_claim border_match(struct border *border,
 		u8 state = word_state(word);
 
 		if (activation->back.rsp == exit->at.rsp &&
-		    word_registration(word) == border->registration_number) {
+		    border_has(border, word)) {
 			struct border_claim claim = { .activation = i, .word = word };
 
 			claim.crossing = border_returns(border, activation, state, exit->at.rip,
@@ -189,8 +189,8 @@ static __always_inline void border_unwind(struct border *border, u8 except,
 			continue;
 		if (activation->stack == exit->stack && activation->back.rsp <= exit->at.rsp)
 			activation_change(activation, word,
-					  activation_step(word, ACTIVATION_DIE, border->cpu_number,
-							  word_registration(word)));
+					  activation_step(word, ACTIVATION_DIE,
+							  word & WORD_REGISTRATION));
 	}
 }
 
@@ -202,8 +202,7 @@ static __always_inline void border_step(struct border *border, u32 activation, u
 
 	if (event == ACTIVATION_RETURN)
 		border_mark(border, activation, 0);
-	activation_leave(own, activation_step(word, event, border->cpu_number,
-					      border->registration_number));
+	activation_leave(own, activation_step(word, event, border->who));
 }
 
 static __always_inline int border_admits(struct border *border, const struct border_claim *claim,
@@ -222,7 +221,6 @@ static __always_inline void border_begin(struct border *border,
 					 const struct border_claim *claim)
 {
 	const struct border_module *module = border->module;
-	struct border_place home = border_place(exit->return_address, exit->at.rsp + 8);
 
 	activation->stack = exit->stack;
 	activation->entry = claim->entry;
@@ -234,9 +232,7 @@ static __always_inline void border_begin(struct border *border,
 		activation->inside = border_place(exit->at.rip, top - 8);
 		return;
 	}
-	activation->home = home;
-	activation->exit = home;
-	activation->inside = exit->at;
+	activation->exit = border_place(exit->return_address, exit->at.rsp + 8);
 }
 
 /* The fetch is no crossing. */
@@ -255,13 +251,12 @@ static __always_inline u8 border_take(struct border *border, const struct border
 	struct border_activation *activation = &border->activations[claim->activation];
 	u8 how = crossing == BORDER_IN_CALL ? ACTIVATION_CLAIM : ACTIVATION_RESUME;
 
-	if (!activation_change(activation, claim->word,
-			       activation_step(claim->word, how, border->cpu_number,
-					       border->registration_number)))
+	if (border_rarely(!activation_change(activation, claim->word,
+					     activation_step(claim->word, how, border->who))))
 		return BORDER_REFUSED;
 	if (crossing == BORDER_IN_CALL)
 		border_mark(border, claim->activation, 1);
-	if (!border_admits(border, claim, crossing)) {
+	if (border_rarely(!border_admits(border, claim, crossing))) {
 		activation->back = exit->at;
 		border_step(border, claim->activation,
 			    how == ACTIVATION_CLAIM ? ACTIVATION_RETURN : ACTIVATION_DIE);
@@ -270,9 +265,7 @@ static __always_inline u8 border_take(struct border *border, const struct border
 	border_unwind(border, claim->activation, exit);
 	if (crossing == BORDER_IN_CALL)
 		border_begin(border, activation, exit, claim);
-	else if (border->class == CLASS_D)
-		/* An exception may resume at another place, and a call by an entry. */
-		activation->inside = exit->at;
+	border->go = border->class == CLASS_S ? activation->inside : exit->at;
 	border->crossing = crossing;
 	cpu_enter(border, claim);
 	return crossing;
@@ -358,15 +351,16 @@ static __always_inline void border_record(struct border *border,
 	border->go = exit->at;
 	switch (border->crossing) {
 	case BORDER_OUT_CALL:
-		activation->inside = border_place(exit->return_address,
-						  exit->at.rsp + exit->above + 8);
-		activation->back = activation->inside;
+		activation->back = border_place(exit->return_address,
+						exit->at.rsp + exit->above + 8);
 		break;
 	case BORDER_OUT_INT:
 		activation->cause = exit->cause;
-		activation->inside = exit->at;
-		activation->back = is_secret ? stub : exit->at;
-		border->go = activation->back;
+		if (is_secret) {
+			activation->inside = exit->at;
+			border->go = stub;
+		}
+		activation->back = border->go;
 		break;
 	case BORDER_OUT_RET:
 		if (is_secret)
@@ -407,7 +401,7 @@ static __always_inline u8 border_leave(struct border *border, struct border_acti
 	border_act(border, ACT_PUBLISH, index);
 	if (crossing == BORDER_REFUSED)
 		border_suspect(border, SUSPECT_EXIT);
-	if (crossing != BORDER_OUT_RET)
+	if (crossing != BORDER_OUT_RET || border_mostly(entry == ENTRY_CALL))
 		return crossing;
 	if (entry == ENTRY_INIT)
 		border_act(border, ACT_CHANGE, EVENT_SEAL);
@@ -436,7 +430,20 @@ static __always_inline u8 border_out(struct border *border, struct border_exit *
 /* Carries out ACT_PUBLISH for this activation, which this CPU has. */
 static __always_inline void border_publish(struct border *border, u32 activation)
 {
-	border_step(border, activation, border->publish);
+	/* With a constant event, a step is a comparison. */
+	switch (border->publish) {
+	case ACTIVATION_CALL:
+		border_step(border, activation, ACTIVATION_CALL);
+		break;
+	case ACTIVATION_INTERRUPT:
+		border_step(border, activation, ACTIVATION_INTERRUPT);
+		break;
+	case ACTIVATION_RETURN:
+		border_step(border, activation, ACTIVATION_RETURN);
+		break;
+	default:
+		border_step(border, activation, ACTIVATION_DIE);
+	}
 }
 
 #endif /* GUARD_BORDER_CROSSINGS_H */
