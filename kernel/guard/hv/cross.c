@@ -51,10 +51,11 @@ static struct hv_guarded *search(u64 rip)
 
 static inline bool has_own_gs(const struct hv_cpu *cpu)
 {
+	const u32 *own = (const u32 *)&cpu->gs_base;
 	u32 low, high;
 
 	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (MSR_GS_BASE));
-	return low == (u32)cpu->gs_base && high == cpu->gs_base >> 32;
+	return low == own[0] && high == own[1];
 }
 
 /* Both tags owe a flush if a view has changed, on whatever CPU, since this one was here. */
@@ -107,18 +108,23 @@ static inline void save(struct hv_cpu *cpu, u32 slot, u8 crossing)
 	to[HV_SAVED_RFLAGS] = hv_vmcb_of_m(cpu)->save.rflags;
 }
 
-/* The flags and RAX are M's at an interrupt; else they are what the kernel's function returned. */
-static inline void restore(struct hv_cpu *cpu, u32 set, u32 slot)
+/*
+ * Returns where M's registers are. At an interrupt they stay where they were saved, and nobody else
+ * changes them there while the activation is IN; the flags and RAX are M's, too. After a call these
+ * are what the kernel's function returned.
+ */
+static inline const u64 *restore(struct hv_cpu *cpu, u32 set, u32 slot)
 {
 	const u64 *from = hv_saved[slot].regs;
 	struct vmcb_save_area *m = &hv_vmcb_of_m(cpu)->save;
 
-	copy_preserved(cpu->regs, from);
-	if (set == REGISTERS_CALLEE_SAVED)
-		return;
-	copy_others(cpu->regs, from);
+	if (set == REGISTERS_CALLEE_SAVED) {
+		copy_preserved(cpu->regs, from);
+		return cpu->regs;
+	}
 	m->rax = from[0];
 	m->rflags = from[HV_SAVED_RFLAGS];
+	return from;
 }
 
 /* Class S: M gets the kernel's arguments, and no other register of the kernel's. */
@@ -146,15 +152,15 @@ static inline void clear(struct hv_cpu *cpu, u32 set)
 }
 
 /* The kernel's handler of the exception has set this register: all others are M's. */
-static noinline void restore_and_fix_up(struct hv_cpu *cpu, u32 slot, u64 reg)
+static noinline void fix_up(struct hv_cpu *cpu, u32 slot, u64 reg)
 {
-	u64 kernels = reg && reg < 16 ? cpu->regs[reg] : hv_vmcb_of_k(cpu)->save.rax;
+	u64 *own = hv_saved[slot].regs;
 
-	restore(cpu, REGISTERS_ALL, slot);
 	if (!reg)
-		hv_vmcb_of_m(cpu)->save.rax = kernels;
-	else if (reg < 16)
-		cpu->regs[reg] = kernels;
+		own[0] = hv_vmcb_of_k(cpu)->save.rax;
+	else if (reg < 16 && reg != HV_SAVED_RFLAGS)
+		own[reg] = cpu->regs[reg];
+	restore(cpu, REGISTERS_ALL, slot);
 }
 
 static noinline void fault(struct hv_cpu *cpu, const struct hv_guarded *guarded)
@@ -303,7 +309,8 @@ struct crossing {
 	struct hv_guarded *guarded;
 	u64 rip;			/* where the guest is */
 	bool leaves_m;			/* a border-out */
-	u32 slot, fixup;		/* of a border-in */
+	u32 slot;			/* of a border-in */
+	const u64 *regs;		/* the same: where M's registers are */
 	const struct event *event;	/* of a border-out; or NULL */
 	const struct hv_leaves *leaves;	/* the same; or NULL */
 };
@@ -342,11 +349,10 @@ static __always_inline void border_act(struct border *border, u32 kind, u32 argu
 		clear(cpu, argument);
 		break;
 	case ACT_RESTORE:
-		if (argument == REGISTERS_CALLEE_SAVED || crossing->fixup == NO_FIXUP)
-			restore(cpu, argument, crossing->slot);
+		crossing->regs = restore(cpu, argument, crossing->slot);
 		break;
 	case ACT_FIXUP:
-		restore_and_fix_up(cpu, crossing->slot, guarded->module.fixups[argument].reg);
+		fix_up(cpu, crossing->slot, guarded->module.fixups[argument].reg);
 		break;
 	case ACT_FRESH_STACK:
 		*hv_secret_stack_end(guarded, argument) = guarded->module.gate;
@@ -364,10 +370,10 @@ static __always_inline void border_act(struct border *border, u32 kind, u32 argu
 		hv_vmcb_of_m(cpu)->save.rax = -EIO;
 		break;
 	case ACT_ENTER_M:
+		enter_m(cpu, guarded, border);
 		if (unlikely(guarded->tally))
 			hv_tally_add(guarded, &guarded->pool[argument], border->crossing,
 				     crossing->rip);
-		enter_m(cpu, guarded, border);
 		break;
 	case ACT_ENTER_K:
 		enter_k(cpu, border);
@@ -450,7 +456,7 @@ static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
 /* ---- border-in ---- */
 
 /* K fetches from L's text, or from none. */
-static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rip)
+static noinline struct hv_next refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rip)
 {
 	u64 address = hv_vmcb_of_k(cpu)->control.exit_info_2, k_has = hv_nested_look(address);
 	struct hv_guarded *owner;
@@ -477,10 +483,11 @@ static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 		/* It has nothing to do with a guarded module. */
 		hv_memory_fault(cpu);
 	}
-	return cpu->vmcb_pa;
+	return hv_next_in_k(cpu);
 }
 
-static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 class)
+static __always_inline struct hv_next fetch(struct hv_cpu *cpu, struct hv_guarded *guarded,
+					    u8 class)
 {
 	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
 	struct border_exit exit = { .at = { k->rip, k->rsp }, .is_fetch = 1 };
@@ -491,27 +498,27 @@ static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	begin(&crossing, cpu, guarded, class, exit.at.rip);
 	exit.stack = exit.at.rsp & ~(STACK_SIZE - 1);
 	/* Class S uses nothing of the kernel's, neither GS nor its stack. */
-	exit.is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space &&
-			 (class == CLASS_S || has_own_gs(cpu));
+	exit.is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG &&
+			 (class == CLASS_S ? !!cpu->space : has_own_gs(cpu));
 	claim = border_match(&crossing.border, &exit);
 	crossing.slot = slot_of(&crossing, claim.activation);
-	crossing.fixup = claim.fixup;
-	if (border_in(&crossing.border, &exit, &claim) == BORDER_REFUSED)
-		return cpu->vmcb_pa;
-	return cpu->vmcb_pa + HV_VMCB_OF_M;
+	crossing.regs = cpu->regs;
+	if (unlikely(border_in(&crossing.border, &exit, &claim) == BORDER_REFUSED))
+		return hv_next_in_k(cpu);
+	return hv_next_in_m(cpu, crossing.regs);
 }
 
-static noinline u64 fetch_driver(struct hv_cpu *cpu, struct hv_guarded *guarded)
+static noinline struct hv_next fetch_driver(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	return fetch(cpu, guarded, CLASS_D);
 }
 
-static noinline u64 fetch_secret(struct hv_cpu *cpu, struct hv_guarded *guarded)
+static noinline struct hv_next fetch_secret(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	return fetch(cpu, guarded, CLASS_S);
 }
 
-static noinline u64 fetch_slowly(struct hv_cpu *cpu)
+struct hv_next hv_cross_search(struct hv_cpu *cpu)
 {
 	u64 rip = hv_vmcb_of_k(cpu)->save.rip;
 	struct hv_guarded *guarded = search(rip);
@@ -520,18 +527,14 @@ static noinline u64 fetch_slowly(struct hv_cpu *cpu)
 		return refuse(cpu, guarded, rip);
 	/* The guest executes its fetch again. */
 	if (guarded->pending && !hv_patch_carry(cpu, guarded))
-		return cpu->vmcb_pa;
+		return hv_next_in_k(cpu);
 	return hv_is_secret(guarded) ? fetch_secret(cpu, guarded) : fetch_driver(cpu, guarded);
 }
 
-u64 hv_cross_fetch(struct hv_cpu *cpu)
+struct hv_next hv_cross_fetch(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
-	/* Mostly it is the module that this CPU has entered last. */
-	struct hv_guarded *guarded = cpu->guarded;
-
-	if (!guarded || !has(guarded, hv_vmcb_of_k(cpu)->save.rip) || cpu->lowered ||
-	    guarded->pending)
-		return fetch_slowly(cpu);
+	if (unlikely(!has(guarded, hv_vmcb_of_k(cpu)->save.rip) || guarded->pending))
+		return hv_cross_search(cpu);
 	return hv_is_secret(guarded) ? fetch_secret(cpu, guarded) : fetch_driver(cpu, guarded);
 }
 
@@ -580,56 +583,87 @@ static void look_for_search(struct hv_cpu *cpu)
 		hv_register_change(cpu, cpu->guarded, EVENT_STOP);
 }
 
-static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
+/* @event: what the kernel gets, or NULL */
+static __always_inline struct hv_next leave_by(struct hv_cpu *cpu, u32 code, u8 class,
+					       struct border_exit exit, const struct event *event)
 {
-	const struct vmcb *m = hv_vmcb_of_m(cpu);
 	struct hv_guarded *guarded = cpu->guarded;
 	const struct border_activation *activation;
-	struct border_exit exit = { .at = { m->save.rip, m->save.rsp }, .cause = CAUSE_INTERRUPT };
-	bool is_inside = module_has(&guarded->module, exit.at.rip);
 	struct crossing crossing;
-	struct event event;
+	struct event check;
 
-	if (class == CLASS_D && code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
-	    (is_inside || hv_leaf_at(guarded->leaves, exit.at.rip)) && is_done(cpu, code))
-		return cpu->vmcb_pa + HV_VMCB_OF_M;
-	if (code == SVM_EXIT_NPF)
-		look_for_search(cpu);
-	/* Elsewhere, an interrupt or a page fault has preceded the fetch. */
-	exit.is_fetch = !is_inside || (code == SVM_EXIT_NPF &&
-				       m->control.exit_info_1 & SVM_NPF_FETCH);
 	look_at_views(cpu);
 	begin(&crossing, cpu, guarded, class, exit.at.rip);
 	crossing.leaves_m = true;
+	crossing.event = event;
+	crossing.leaves = class == CLASS_D ? guarded->leaves : NULL;
 	activation = &crossing.border.activations[cpu->border.activation];
 	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?
 		     activation->stack : exit.at.rsp & ~(STACK_SIZE - 1);
-	if (unlikely(!exit.is_fetch && code != SVM_EXIT_INTR && code != SVM_EXIT_NMI)) {
-		exit.cause = read_event(cpu, code, &event);
-		crossing.event = &event;
-	}
-	crossing.leaves = class == CLASS_D ? guarded->leaves : NULL;
 	border_out(&crossing.border, &exit);
 	/* Unlike an interrupt, a machine check is not pending any more. */
 	if (unlikely(code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC) && exit.is_fetch &&
 	    !hv_panics(&hv_vmcb_of_k(cpu)->control)) {
-		set_exception(&event, X86_TRAP_MC, 0);
-		deliver(cpu, &event);
+		set_exception(&check, X86_TRAP_MC, 0);
+		deliver(cpu, &check);
 	}
-	return cpu->vmcb_pa;
+	return hv_next_in_k(cpu);
 }
 
-static noinline u64 leave_driver(struct hv_cpu *cpu, u32 code)
+/* By something that the kernel would not get by itself. */
+static __always_inline struct hv_next leave_by_event(struct hv_cpu *cpu, u32 code, u8 class)
+{
+	const struct vmcb_save_area *m = &hv_vmcb_of_m(cpu)->save;
+	struct border_exit exit = { .at = { m->rip, m->rsp }, .is_inside = 1 };
+	struct event event;
+
+	exit.cause = read_event(cpu, code, &event);
+	return leave_by(cpu, code, class, exit, &event);
+}
+
+static noinline struct hv_next leave_driver_by_event(struct hv_cpu *cpu, u32 code)
+{
+	return leave_by_event(cpu, code, CLASS_D);
+}
+
+static noinline struct hv_next leave_secret_by_event(struct hv_cpu *cpu, u32 code)
+{
+	return leave_by_event(cpu, code, CLASS_S);
+}
+
+static __always_inline struct hv_next leave(struct hv_cpu *cpu, u32 code, u8 class)
+{
+	const struct vmcb *m = hv_vmcb_of_m(cpu);
+	struct hv_guarded *guarded = cpu->guarded;
+	struct border_exit exit = { .at = { m->save.rip, m->save.rsp }, .cause = CAUSE_INTERRUPT };
+
+	exit.is_inside = module_has(&guarded->module, exit.at.rip);
+	if (class == CLASS_D && code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
+	    (exit.is_inside || hv_leaf_at(guarded->leaves, exit.at.rip)) && is_done(cpu, code))
+		return hv_next_in_m(cpu, cpu->regs);
+	if (code == SVM_EXIT_NPF)
+		look_for_search(cpu);
+	/* Elsewhere, an interrupt or a page fault has preceded the fetch. */
+	exit.is_fetch = !exit.is_inside || (code == SVM_EXIT_NPF &&
+					    m->control.exit_info_1 & SVM_NPF_FETCH);
+	/* Interrupts are pending, and the kernel gets them at once. */
+	if (exit.is_fetch || code == SVM_EXIT_INTR || code == SVM_EXIT_NMI)
+		return leave_by(cpu, code, class, exit, NULL);
+	return class == CLASS_D ? leave_driver_by_event(cpu, code) :
+				  leave_secret_by_event(cpu, code);
+}
+
+static noinline struct hv_next leave_driver(struct hv_cpu *cpu, u32 code)
 {
 	return leave(cpu, code, CLASS_D);
 }
 
-static noinline u64 leave_secret(struct hv_cpu *cpu, u32 code)
+static noinline struct hv_next leave_secret(struct hv_cpu *cpu, u32 code)
 {
 	return leave(cpu, code, CLASS_S);
 }
 
-u64 hv_cross_exit(struct hv_cpu *cpu, u32 code)
+struct hv_next hv_cross_exit(struct hv_cpu *cpu, u32 code)
 {
 	return hv_is_secret(cpu->guarded) ? leave_secret(cpu, code) : leave_driver(cpu, code);
 }

@@ -188,6 +188,7 @@ struct hv_walk {
 };
 
 #define HV_NOWHERE	(~0ULL)
+#define HV_NO_BASE	BIT_ULL(63)	/* not canonical */
 
 /**
  * struct hv_cpu - a CPU's, at the end of its pages; its stack grows down from it
@@ -199,14 +200,16 @@ struct hv_walk {
  * @number:	of the CPU, as Linux has it; @who: the same, as the word of an activation has it
  * @border:	the automaton of the CPU
  * @views_seen:	hv_views_changed when both tags were last known to owe a flush
- * @gs_base:	the kernel's GS base on this CPU; nothing else enters M
+ * @gs_base:	the kernel's GS base on this CPU; nothing else enters M of class D. Without @space
+ *		it is HV_NO_BASE, which no register can have
  * @code_segment: the beginning of CS in the VMCB of M
  * @space:	the top level of M's page table; NULL: there was no memory, and M is not entered
  * @space_cr3:	CR3 of M in class D
  * @walk:	of the kernel's page table, to read a stack
  * @copied:	entries of M's page table that are copies of the kernel's
  * @unmapped:	M's page table has lost a page of a module since it was last pruned
- * @guarded:	the module that M has, while the CPU is there
+ * @guarded:	the module that M has, while the CPU is there; in K, the one that it entered last,
+ *		or NULL: the CPU has just started, or has stepped, or has executed L since then
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
  * @crossings:	how often each occurred; other CPUs read them
  * @patched:	the physical address of a shadow that is written by the step; or 0
@@ -435,10 +438,24 @@ static inline struct vmcb *hv_vmcb_of_m(struct hv_cpu *cpu)
 	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE + HV_VMCB_OF_M);
 }
 
-/* The VMCB for the next VMRUN. */
-static inline u64 hv_next_vmcb(const struct hv_cpu *cpu)
+/**
+ * struct hv_next - with what a CPU continues, for head.S
+ * @vmcb:	physical address, for VMRUN; 0: it leaves the guard
+ * @regs:	the guest's, as hv_cpu has them
+ */
+struct hv_next {
+	u64 vmcb;
+	const u64 *regs;
+};
+
+static inline struct hv_next hv_next_in_k(const struct hv_cpu *cpu)
 {
-	return cpu->vmcb_pa + (cpu->border.view == VIEW_M ? HV_VMCB_OF_M : 0);
+	return (struct hv_next){ cpu->vmcb_pa, cpu->regs };
+}
+
+static inline struct hv_next hv_next_in_m(const struct hv_cpu *cpu, const u64 *regs)
+{
+	return (struct hv_next){ cpu->vmcb_pa + HV_VMCB_OF_M, regs };
 }
 
 static inline struct hv_cpu *hv_cpu_of(u32 number)

@@ -630,11 +630,11 @@ void hv_suspect_log(struct hv_cpu *cpu, const struct hv_guarded *guarded, u8 sus
 void hv_panic(struct hv_cpu *cpu);
 
 /* cross.c */
-/* Both return the VMCB for the next VMRUN. */
-/* A nested page fault at a fetch in K or L. */
-u64 hv_cross_fetch(struct hv_cpu *cpu);
+/* A nested page fault at a fetch in K or L; @guarded: the module may be this one. */
+struct hv_next hv_cross_fetch(struct hv_cpu *cpu, struct hv_guarded *guarded);
+struct hv_next hv_cross_search(struct hv_cpu *cpu);
 /* The CPU is in M, and has exited. */
-u64 hv_cross_exit(struct hv_cpu *cpu, u32 code);
+struct hv_next hv_cross_exit(struct hv_cpu *cpu, u32 code);
 
 #endif /* !__ASSEMBLER__ */
 

@@ -55,7 +55,7 @@ struct border_activation {
 	 */
 	struct border_place home;
 	struct border_place inside;
-} __attribute__((aligned(128)));	/* an index is a shift */
+} __aligned(128);	/* an index is a shift */
 
 static inline u8 word_state(u64 word)
 {
@@ -136,11 +136,12 @@ static __always_inline u32 activation_whose(u8 state, u32 who)
 /* A step from @state, which a compiler knows as it knows @event. */
 static __always_inline u64 activation_step_from(u8 state, u64 word, u8 event, u32 who)
 {
+	u32 own = word_make(state, activation_whose(state, who), 0);
 	u8 next = activation_next[state][event];
 
 	if (next == ACTIVATION_NEVER)
 		return 0;
-	if (event != ACTIVATION_CLAIM && (u32)word != word_make(state, activation_whose(state, who), 0))
+	if (event != ACTIVATION_CLAIM && (u32)word != own)
 		return 0;
 	return word_make(next, activation_whose(next, who), word_count(word) + 1);
 }

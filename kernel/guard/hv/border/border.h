@@ -32,6 +32,7 @@ struct border_exit {
 	u64 return_address;	/* class D: where RSP points, once border_read_stack() was called */
 	u64 stack;		/* names the stack on which RSP is */
 	u8 is_proper;		/* ring 0, 64-bit code, this CPU's own GS base */
+	u8 is_inside;		/* of a border-out: RIP is in the text */
 	u8 is_fetch;		/* a fetch, or else an interrupt or exception with the cause */
 	u8 cause;		/* enum border_cause */
 	/*

@@ -61,7 +61,7 @@ static __always_inline void cpu_save(struct border *border, u32 activation)
 
 static __always_inline u8 cpu_flush_tags(struct border *border, u8 owed)
 {
-	if (border_rarely(owed & OWES_K))
+	if (owed & OWES_K)
 		border_act(border, ACT_FLUSH_K, 0);
 	if (owed & OWES_M)
 		border_act(border, ACT_FLUSH_M, 0);
@@ -85,14 +85,15 @@ static __always_inline void cpu_enter(struct border *border, const struct border
 }
 
 /* A border-out. */
-static __always_inline void cpu_leave(struct border *border)
+static __always_inline void cpu_leave(struct border *border, u8 activation)
 {
 	struct border_cpu *cpu = border->cpu;
 	u8 owes = cpu->owes;
 
 	border_act(border, ACT_LOWER, cpu->raised);
-	cpu_save(border, cpu->activation);
-	owes &= ~cpu_flush_tags(border, owes & OWES_K);
+	cpu_save(border, activation);
+	if (border_rarely(owes & OWES_K))
+		owes &= ~cpu_flush_tags(border, OWES_K);
 	*cpu = (struct border_cpu){ .view = VIEW_K, .owes = owes | OWES_M };
 	border_act(border, ACT_ENTER_K, 0);
 }

@@ -105,32 +105,61 @@ static __always_inline struct border_claim border_match_jump(const struct border
 /* No activation of the pool. */
 #define BORDER_NONE	0xffffffff
 
+/* One that became free since the mask was read, or else the first dead one. */
+static noinline u32 border_find_dead(const struct border_activation *pool, u64 used)
+{
+	u32 dead = BORDER_NONE;
+
+	for (u64 left = used; left; left &= left - 1) {
+		u32 i = __builtin_ctzll(left);
+		u8 state = word_state(activation_read(&pool[i]));
+
+		if (state == ACTIVATION_FREE)
+			return i;
+		if (state == ACTIVATION_DEAD && dead == BORDER_NONE)
+			dead = i;
+	}
+	return dead;
+}
+
 /*
- * @free, @dead: the first ones, or BORDER_NONE; @suspicion: if the place is no entry point. If
- * another CPU was faster, border_in() does not find the word that it needs.
+ * An activation for a border-in call, or BORDER_NONE. If another CPU is faster, border_in() does
+ * not find the word that it needs.
  */
+static __always_inline u32 border_find(const struct border *border, u64 used)
+{
+	if (border_mostly(~used)) {
+		u32 free = __builtin_ctzll(~used);
+
+		if (free < border->activation_count)
+			return free;
+	}
+	return border_find_dead(border->activations, used);
+}
+
+/* @suspicion: if the place is no entry point */
 static __always_inline struct border_claim border_match_entry(struct border *border,
 							      struct border_exit *exit,
-							      u8 suspicion, u32 free, u32 dead)
+							      u8 suspicion, u64 used)
 {
-	struct border_claim claim = {
-		.crossing = BORDER_IN_CALL, .activation = free != BORDER_NONE ? free : dead,
-		.fixup = NO_FIXUP,
-	};
+	struct border_claim claim = { .crossing = BORDER_IN_CALL, .fixup = NO_FIXUP };
+	u32 activation;
 
 	claim.entry = module_entry(border->module, exit->at.rip);
-	if (claim.entry == ENTRY_NONE)
+	if (border_rarely(claim.entry == ENTRY_NONE))
 		return border_refuse(suspicion);
 	/* Class S returns to its gate. */
 	if (border->class == CLASS_D) {
-		if (!border_read_stack(border, exit))
+		if (border_rarely(!border_read_stack(border, exit)))
 			return border_refuse(SUSPECT_MODE);
 		if (module_has(border->module, exit->return_address))
 			return border_match_jump(border, exit, claim.entry);
 	}
-	if (free == BORDER_NONE && dead == BORDER_NONE)
+	activation = border_find(border, used);
+	if (border_rarely(activation == BORDER_NONE))
 		return border_refuse(SUSPECT_POOL);
-	claim.word = activation_read(&border->activations[claim.activation]);
+	claim.activation = activation;
+	claim.word = activation_read(&border->activations[activation]);
 	return claim;
 }
 
@@ -138,16 +167,13 @@ static __always_inline struct border_claim border_match(struct border *border,
 							struct border_exit *exit)
 {
 	u64 used = __atomic_load_n(border->used, __ATOMIC_ACQUIRE);
-	u32 free = ~used ? (u32)__builtin_ctzll(~used) : BORDER_NONE, dead = BORDER_NONE;
 	u8 suspicion = SUSPECT_PLACE;
 
-	if (!exit->is_proper)
+	if (border_rarely(!exit->is_proper))
 		return border_refuse(SUSPECT_MODE);
 	/* An activation that was interrupted at an entry point resumes there. */
-	if (free >= border->activation_count)
-		free = BORDER_NONE;
 	for (u64 left = used; left; left &= left - 1) {
-		u32 i = __builtin_ctzll(left);
+		u64 i = __builtin_ctzll(left);
 		const struct border_activation *activation = &border->activations[i];
 		u64 word = activation_read(activation);
 		u8 state = word_state(word);
@@ -158,18 +184,13 @@ static __always_inline struct border_claim border_match(struct border *border,
 
 			claim.crossing = border_returns(border, activation, state, exit->at.rip,
 							&claim.fixup);
-			if (claim.crossing != BORDER_REFUSED)
+			if (border_mostly(claim.crossing != BORDER_REFUSED))
 				return claim;
 			if (state == ACTIVATION_DEAD && activation->back.rip == exit->at.rip)
 				suspicion = SUSPECT_DEAD;
 		}
-		/* For an entry: a free one, or else a dead one. */
-		if (state == ACTIVATION_FREE && free == BORDER_NONE)
-			free = i;
-		if (state == ACTIVATION_DEAD && dead == BORDER_NONE)
-			dead = i;
 	}
-	return border_match_entry(border, exit, suspicion, free, dead);
+	return border_match_entry(border, exit, suspicion, used);
 }
 
 /* ---- border-in: the crossing ---- */
@@ -320,7 +341,7 @@ static __always_inline u8 border_recognize(struct border *border,
 	if (border_is_hidden(border, exit))
 		return BORDER_REFUSED;
 	/* An interrupt may come after a jump out of the text and before its first fetch. */
-	if (!exit->is_fetch && module_has(border->module, exit->at.rip))
+	if (!exit->is_fetch && exit->is_inside)
 		return border_is_on_its_stack(border, activation, exit) ? BORDER_OUT_INT :
 									  BORDER_REFUSED;
 	if (border_is_same(exit->at, activation->exit))
@@ -380,7 +401,7 @@ static __always_inline u8 border_end(const struct border *border, u8 crossing)
 	if (crossing == BORDER_OUT_RET)
 		return ACTIVATION_RETURN;
 	/* While the registration dies, nothing returns to M. */
-	if (crossing == BORDER_REFUSED || !registration_runs(border->registration))
+	if (crossing == BORDER_REFUSED || border_rarely(!registration_runs(border->registration)))
 		return ACTIVATION_DIE;
 	return crossing == BORDER_OUT_CALL ? ACTIVATION_CALL : ACTIVATION_INTERRUPT;
 }
@@ -395,7 +416,7 @@ static __always_inline u8 border_leave(struct border *border, struct border_acti
 	border->crossing = crossing;
 	border->publish = border_end(border, crossing);
 	border_record(border, activation, exit);
-	cpu_leave(border);
+	cpu_leave(border, index);
 	if (!exit->is_fetch && !border_is_hidden(border, exit))
 		border_act(border, ACT_DELIVER, 0);
 	border_act(border, ACT_PUBLISH, index);
