@@ -49,12 +49,13 @@ static struct hv_guarded *search(u64 rip)
 	return NULL;
 }
 
-static u64 gs_base(void)
+static inline bool has_own_gs(const struct hv_cpu *cpu)
 {
+	const u32 *own = (const u32 *)&cpu->gs_base;
 	u32 low, high;
 
 	asm volatile("rdmsr" : "=a" (low), "=d" (high) : "c" (MSR_GS_BASE));
-	return low | (u64)high << 32;
+	return low == own[0] && high == own[1];
 }
 
 /* Both tags owe a flush if a view has changed, on whatever CPU, since this one was here. */
@@ -62,7 +63,7 @@ static inline void look_at_views(struct hv_cpu *cpu)
 {
 	u32 changed = __atomic_load_n(&hv_views_changed, __ATOMIC_ACQUIRE);
 
-	if (cpu->views_seen == changed)
+	if (likely(cpu->views_seen == changed))
 		return;
 	cpu->views_seen = changed;
 	cpu->walk.page = HV_NOWHERE;
@@ -104,21 +105,26 @@ static inline void save(struct hv_cpu *cpu, u32 slot, u8 crossing)
 		return;
 	copy_others(to, cpu->regs);
 	to[0] = hv_vmcb_of_m(cpu)->save.rax;
-	hv_saved[slot].rflags = hv_vmcb_of_m(cpu)->save.rflags;
+	to[HV_SAVED_RFLAGS] = hv_vmcb_of_m(cpu)->save.rflags;
 }
 
-/* The flags and RAX are M's at an interrupt; else they are what the kernel's function returned. */
-static inline void restore(struct hv_cpu *cpu, u32 set, u32 slot)
+/*
+ * Returns where M's registers are. At an interrupt they stay where they were saved, and nobody else
+ * changes them there while the activation is IN; the flags and RAX are M's, too. After a call these
+ * are what the kernel's function returned.
+ */
+static inline const u64 *restore(struct hv_cpu *cpu, u32 set, u32 slot)
 {
 	const u64 *from = hv_saved[slot].regs;
 	struct vmcb_save_area *m = &hv_vmcb_of_m(cpu)->save;
 
-	copy_preserved(cpu->regs, from);
-	if (set == REGISTERS_CALLEE_SAVED)
-		return;
-	copy_others(cpu->regs, from);
+	if (set == REGISTERS_CALLEE_SAVED) {
+		copy_preserved(cpu->regs, from);
+		return cpu->regs;
+	}
 	m->rax = from[0];
-	m->rflags = hv_saved[slot].rflags;
+	m->rflags = from[HV_SAVED_RFLAGS];
+	return from;
 }
 
 /* Class S: M gets the kernel's arguments, and no other register of the kernel's. */
@@ -146,15 +152,15 @@ static inline void clear(struct hv_cpu *cpu, u32 set)
 }
 
 /* The kernel's handler of the exception has set this register: all others are M's. */
-static noinline void restore_and_fix_up(struct hv_cpu *cpu, u32 slot, u64 reg)
+static noinline void fix_up(struct hv_cpu *cpu, u32 slot, u64 reg)
 {
-	u64 kernels = reg && reg < 16 ? cpu->regs[reg] : hv_vmcb_of_k(cpu)->save.rax;
+	u64 *own = hv_saved[slot].regs;
 
-	restore(cpu, REGISTERS_ALL, slot);
 	if (!reg)
-		hv_vmcb_of_m(cpu)->save.rax = kernels;
-	else if (reg < 16)
-		cpu->regs[reg] = kernels;
+		own[0] = hv_vmcb_of_k(cpu)->save.rax;
+	else if (reg < 16 && reg != HV_SAVED_RFLAGS)
+		own[reg] = cpu->regs[reg];
+	restore(cpu, REGISTERS_ALL, slot);
 }
 
 static noinline void fault(struct hv_cpu *cpu, const struct hv_guarded *guarded)
@@ -166,12 +172,18 @@ static noinline void fault(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 		hv_lower(cpu, guarded);
 }
 
+static noinline void wait_for_carry(const struct hv_guarded *guarded)
+{
+	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
+		;
+}
+
 /*
  * RAX and flags are the kernel's, unless they are restored; class S has one of the kernel's flags,
  * and nothing in RAX.
  */
 static inline void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
-			   const struct border *border, const struct border_activation *activation)
+			   const struct border *border)
 {
 	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
 	u64 flags = border->class == CLASS_S ? X86_EFLAGS_IF : HARMLESS_FLAGS;
@@ -179,34 +191,32 @@ static inline void enter_m(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	u64 cr3 = border->class == CLASS_S ? hv_physical(guarded->space) : cpu->space_cr3;
 
 	/* TCG shows no stale translation: this is the test. */
-	if (!cpu_is_square(&cpu->border) || !m->control.tlb_ctl)
+	if (unlikely(!cpu_is_square(&cpu->border) || !m->control.tlb_ctl))
 		hv_reset();
 	cpu->crossings[border->crossing]++;
 	cpu->guarded = guarded;
 	cpu->vmcb = m;
-	m->save.rip = activation->inside.rip;
-	m->save.rsp = activation->inside.rsp;
+	m->save.rip = border->go.rip;
+	m->save.rsp = border->go.rsp;
 	if (border->crossing != BORDER_IN_RTI) {
 		m->save.rax = border->class == CLASS_S ? 0 : k->rax;
 		m->save.rflags = (k->rflags & flags) | ALWAYS_SET;
 	}
 	m->control.int_state = 0;
-	if (m->control.nested_cr3 != guarded->view || m->save.cr3 != cr3) {
+	if (unlikely(m->control.nested_cr3 != guarded->view || m->save.cr3 != cr3)) {
 		m->control.nested_cr3 = guarded->view;
 		m->save.cr3 = cr3;
 		m->control.clean = 0;
 	}
-	if (cpu->copied_count)
-		hv_space_clear_copies(cpu);
-	while (__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE))
-		;
+	if (unlikely(__atomic_load_n(&guarded->carries, __ATOMIC_ACQUIRE)))
+		wait_for_carry(guarded);
 }
 
 static inline void enter_k(struct hv_cpu *cpu, const struct border *border)
 {
 	struct vmcb *k = hv_vmcb_of_k(cpu), *m = hv_vmcb_of_m(cpu);
 
-	if (!cpu_is_square(&cpu->border))
+	if (unlikely(!cpu_is_square(&cpu->border)))
 		hv_reset();
 	/* What is no crossing is counted with its report. */
 	if (border->crossing != BORDER_REFUSED)
@@ -220,7 +230,7 @@ static inline void enter_k(struct hv_cpu *cpu, const struct border *border)
 		k->save.rflags &= X86_EFLAGS_IF | ALWAYS_SET;
 	k->control.int_state = 0;
 	/* Only a module that was led astray changes these. */
-	if (m->save.cpl || *(u64 *)&m->save.cs != cpu->code_segment) {
+	if (unlikely(m->save.cpl || *(u64 *)&m->save.cs != cpu->code_segment)) {
 		*(u64 *)&m->save.cs = cpu->code_segment;
 		m->save.cpl = 0;
 		m->control.clean = 0;
@@ -229,25 +239,26 @@ static inline void enter_k(struct hv_cpu *cpu, const struct border *border)
 
 /* ---- events of M ---- */
 
-/* The event that the kernel gets for an exit of M: none, or an exception. */
+/* The exception that the kernel gets for an exit of M. */
 struct event {
 	u32 inject;
 	u32 error;
 	u64 address;	/* of a page fault */
-	u8 cause;
 };
 
-static void set_exception(struct event *event, u32 vector, u64 error)
+/* Returns the cause. */
+static u8 set_exception(struct event *event, u32 vector, u64 error)
 {
 	event->inject = vector | SVM_EVTINJ_TYPE_EXEPT | SVM_EVTINJ_VALID;
 	if (HV_HAVE_ERROR & BIT(vector))
 		event->inject |= SVM_EVTINJ_VALID_ERR;
 	event->error = error;
-	event->cause = vector == X86_TRAP_UD ? CAUSE_BUG :
-		       vector == X86_TRAP_MC ? CAUSE_INTERRUPT : CAUSE_FAULT;
+	if (vector == X86_TRAP_UD)
+		return CAUSE_BUG;
+	return vector == X86_TRAP_MC ? CAUSE_INTERRUPT : CAUSE_FAULT;
 }
 
-static noinline void read_event(struct hv_cpu *cpu, u32 code, struct event *event)
+static noinline u8 read_event(struct hv_cpu *cpu, u32 code, struct event *event)
 {
 	const struct vmcb_control_area *control = &hv_vmcb_of_m(cpu)->control;
 	u32 vector = code - SVM_EXIT_EXCP_BASE;
@@ -256,8 +267,7 @@ static noinline void read_event(struct hv_cpu *cpu, u32 code, struct event *even
 	case SVM_EXIT_NPF:
 		if (!hv_is_secret(cpu->guarded))
 			hv_log(cpu, HV_LOG_NO_MEMORY, control->exit_info_2);
-		set_exception(event, X86_TRAP_GP, 0);
-		break;
+		return set_exception(event, X86_TRAP_GP, 0);
 	case SVM_EXIT_VMMCALL:
 	case SVM_EXIT_VMRUN:
 	case SVM_EXIT_VMLOAD:
@@ -266,20 +276,17 @@ static noinline void read_event(struct hv_cpu *cpu, u32 code, struct event *even
 	case SVM_EXIT_CLGI:
 	case SVM_EXIT_SKINIT:
 	case SVM_EXIT_INVLPGA:
-		set_exception(event, X86_TRAP_UD, 0);
-		break;
+		return set_exception(event, X86_TRAP_UD, 0);
 	default:
-		if (vector < HV_VECTORS) {
-			set_exception(event, vector, control->exit_info_1);
-			event->address = control->exit_info_2;
-		} else {
-			/* Among others, registers that are constant in M. */
-			set_exception(event, X86_TRAP_GP, 0);
-		}
+		/* Among others, registers that are constant in M. */
+		if (vector >= HV_VECTORS)
+			return set_exception(event, X86_TRAP_GP, 0);
+		event->address = control->exit_info_2;
+		return set_exception(event, vector, control->exit_info_1);
 	}
 }
 
-static inline void deliver(struct hv_cpu *cpu, const struct event *event)
+static noinline void deliver(struct hv_cpu *cpu, const struct event *event)
 {
 	struct vmcb *k = hv_vmcb_of_k(cpu);
 
@@ -299,16 +306,19 @@ struct crossing {
 	struct hv_cpu *cpu;
 	struct hv_guarded *guarded;
 	u64 rip;			/* where the guest is */
-	u32 slot, fixup;		/* of a border-in */
-	const struct event *event;	/* of a border-out */
+	bool leaves_m;			/* a border-out */
+	u32 slot;			/* of a border-in */
+	const u64 *regs;		/* the same: where M's registers are */
+	const struct event *event;	/* of a border-out; or NULL */
 	const struct hv_leaves *leaves;	/* the same; or NULL */
 };
 
 static_assert(!offsetof(struct crossing, border));
 
+/* The first pool is that of class D. */
 static inline u32 slot_of(const struct crossing *crossing, u32 activation)
 {
-	return crossing->guarded->first + activation;
+	return (crossing->border.class == CLASS_D ? 0 : crossing->guarded->first) + activation;
 }
 
 static __always_inline void border_act(struct border *border, u32 kind, u32 argument)
@@ -337,11 +347,10 @@ static __always_inline void border_act(struct border *border, u32 kind, u32 argu
 		clear(cpu, argument);
 		break;
 	case ACT_RESTORE:
-		if (argument == REGISTERS_CALLEE_SAVED || crossing->fixup == NO_FIXUP)
-			restore(cpu, argument, crossing->slot);
+		crossing->regs = restore(cpu, argument, crossing->slot);
 		break;
 	case ACT_FIXUP:
-		restore_and_fix_up(cpu, crossing->slot, guarded->module.fixups[argument].reg);
+		fix_up(cpu, crossing->slot, guarded->module.fixups[argument].reg);
 		break;
 	case ACT_FRESH_STACK:
 		*hv_secret_stack_end(guarded, argument) = guarded->module.gate;
@@ -359,20 +368,25 @@ static __always_inline void border_act(struct border *border, u32 kind, u32 argu
 		hv_vmcb_of_m(cpu)->save.rax = -EIO;
 		break;
 	case ACT_ENTER_M:
-		if (guarded->tally)
+		enter_m(cpu, guarded, border);
+		if (unlikely(guarded->tally))
 			hv_tally_add(guarded, &guarded->pool[argument], border->crossing,
 				     crossing->rip);
-		enter_m(cpu, guarded, border, &guarded->pool[argument]);
 		break;
 	case ACT_ENTER_K:
 		enter_k(cpu, border);
 		break;
 	case ACT_DELIVER:
-		deliver(cpu, crossing->event);
+		/* Interrupts are pending, and the kernel gets them at once. */
+		if (crossing->event)
+			deliver(cpu, crossing->event);
+		else
+			hv_vmcb_of_k(cpu)->control.event_inj = 0;
 		break;
 	case ACT_PUBLISH:
-		/* A border-out. Then others may have the activation. */
-		if (guarded->tally && crossing->event && border->crossing != BORDER_REFUSED)
+		/* Then others may have the activation. */
+		if (unlikely(guarded->tally) && crossing->leaves_m &&
+		    border->crossing != BORDER_REFUSED)
 			hv_tally_add(guarded, &guarded->pool[argument], border->crossing,
 				     crossing->rip);
 		border_publish(border, argument);
@@ -405,11 +419,16 @@ static __always_inline int border_read_stack(struct border *border, struct borde
 	struct crossing *crossing = (struct crossing *)border;
 	u64 value;
 
-	if (!hv_walk_again(crossing->cpu, exit->at.rsp, &value))
+	if (!hv_stack_read(crossing->cpu, exit->at.rsp, &value))
 		return 0;
 	exit->return_address = value;
-	if (crossing->leaves && !module_has(&crossing->guarded->module, value))
-		hv_leaf_unwind(crossing->cpu, crossing->leaves, exit);
+	if (crossing->leaves && !module_has(&crossing->guarded->module, value)) {
+		struct hv_unwound unwound = hv_leaf_unwind(crossing->cpu, crossing->leaves,
+							   exit->at.rsp, value);
+
+		exit->return_address = unwound.return_address;
+		exit->above = unwound.above;
+	}
 	return 1;
 }
 
@@ -425,9 +444,16 @@ static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
 {
 	hv_border_begin(&crossing->border, cpu, guarded);
 	crossing->border.class = class;
+	/* Class D has one pool, which is where it is. */
+	if (class == CLASS_D) {
+		crossing->border.activations = hv_activations;
+		crossing->border.activation_count = HV_ACTIVATIONS;
+		crossing->border.used = hv_in_use;
+	}
 	crossing->cpu = cpu;
 	crossing->guarded = guarded;
 	crossing->rip = rip;
+	crossing->leaves_m = false;
 	crossing->event = NULL;
 	crossing->leaves = NULL;
 }
@@ -435,7 +461,7 @@ static __always_inline void begin(struct crossing *crossing, struct hv_cpu *cpu,
 /* ---- border-in ---- */
 
 /* K fetches from L's text, or from none. */
-static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rip)
+static noinline struct hv_next refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rip)
 {
 	u64 address = hv_vmcb_of_k(cpu)->control.exit_info_2, k_has = hv_nested_look(address);
 	struct hv_guarded *owner;
@@ -462,10 +488,11 @@ static noinline u64 refuse(struct hv_cpu *cpu, const struct hv_guarded *guarded,
 		/* It has nothing to do with a guarded module. */
 		hv_memory_fault(cpu);
 	}
-	return cpu->vmcb_pa;
+	return hv_next_in_k(cpu);
 }
 
-static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded, u8 class)
+static __always_inline struct hv_next fetch(struct hv_cpu *cpu, struct hv_guarded *guarded,
+					    u8 class)
 {
 	const struct vmcb_save_area *k = &hv_vmcb_of_k(cpu)->save;
 	struct border_exit exit = { .at = { k->rip, k->rsp }, .is_fetch = 1 };
@@ -473,30 +500,33 @@ static __always_inline u64 fetch(struct hv_cpu *cpu, struct hv_guarded *guarded,
 	struct crossing crossing;
 
 	look_at_views(cpu);
+	/* Before the stack is read: M copies again what the kernel has then. */
+	if (unlikely(cpu->copied_count))
+		hv_space_clear_copies(cpu);
 	begin(&crossing, cpu, guarded, class, exit.at.rip);
 	exit.stack = exit.at.rsp & ~(STACK_SIZE - 1);
 	/* Class S uses nothing of the kernel's, neither GS nor its stack. */
-	exit.is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG && cpu->space &&
-			 (class == CLASS_S || gs_base() == cpu->gs_base);
+	exit.is_proper = !k->cpl && k->cs.attrib & ATTRIBUTE_LONG &&
+			 (class == CLASS_S ? !!cpu->space : has_own_gs(cpu));
 	claim = border_match(&crossing.border, &exit);
 	crossing.slot = slot_of(&crossing, claim.activation);
-	crossing.fixup = claim.fixup;
-	if (border_in(&crossing.border, &exit, &claim) == BORDER_REFUSED)
-		return cpu->vmcb_pa;
-	return cpu->vmcb_pa + HV_VMCB_OF_M;
+	crossing.regs = cpu->regs;
+	if (unlikely(border_in(&crossing.border, &exit, &claim) == BORDER_REFUSED))
+		return hv_next_in_k(cpu);
+	return hv_next_in_m(cpu, crossing.regs);
 }
 
-static noinline u64 fetch_driver(struct hv_cpu *cpu, struct hv_guarded *guarded)
+static noinline struct hv_next fetch_driver(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	return fetch(cpu, guarded, CLASS_D);
 }
 
-static noinline u64 fetch_secret(struct hv_cpu *cpu, struct hv_guarded *guarded)
+static noinline struct hv_next fetch_secret(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
 	return fetch(cpu, guarded, CLASS_S);
 }
 
-static noinline u64 fetch_slowly(struct hv_cpu *cpu)
+struct hv_next hv_cross_search(struct hv_cpu *cpu)
 {
 	u64 rip = hv_vmcb_of_k(cpu)->save.rip;
 	struct hv_guarded *guarded = search(rip);
@@ -505,18 +535,14 @@ static noinline u64 fetch_slowly(struct hv_cpu *cpu)
 		return refuse(cpu, guarded, rip);
 	/* The guest executes its fetch again. */
 	if (guarded->pending && !hv_patch_carry(cpu, guarded))
-		return cpu->vmcb_pa;
+		return hv_next_in_k(cpu);
 	return hv_is_secret(guarded) ? fetch_secret(cpu, guarded) : fetch_driver(cpu, guarded);
 }
 
-u64 hv_cross_fetch(struct hv_cpu *cpu)
+struct hv_next hv_cross_fetch(struct hv_cpu *cpu, struct hv_guarded *guarded)
 {
-	/* Mostly it is the module that this CPU has entered last. */
-	struct hv_guarded *guarded = cpu->guarded;
-
-	if (!guarded || !has(guarded, hv_vmcb_of_k(cpu)->save.rip) || cpu->lowered ||
-	    guarded->pending)
-		return fetch_slowly(cpu);
+	if (unlikely(!has(guarded, hv_vmcb_of_k(cpu)->save.rip) || guarded->pending))
+		return hv_cross_search(cpu);
 	return hv_is_secret(guarded) ? fetch_secret(cpu, guarded) : fetch_driver(cpu, guarded);
 }
 
@@ -565,55 +591,87 @@ static void look_for_search(struct hv_cpu *cpu)
 		hv_register_change(cpu, cpu->guarded, EVENT_STOP);
 }
 
-static __always_inline u64 leave(struct hv_cpu *cpu, u32 code, u8 class)
+/* @event: what the kernel gets, or NULL */
+static __always_inline struct hv_next leave_by(struct hv_cpu *cpu, u32 code, u8 class,
+					       struct border_exit exit, const struct event *event)
+{
+	struct hv_guarded *guarded = cpu->guarded;
+	const struct border_activation *activation;
+	struct crossing crossing;
+	struct event check;
+
+	look_at_views(cpu);
+	begin(&crossing, cpu, guarded, class, exit.at.rip);
+	crossing.leaves_m = true;
+	crossing.event = event;
+	crossing.leaves = class == CLASS_D ? guarded->leaves : NULL;
+	activation = &crossing.border.activations[cpu->border.activation];
+	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?
+		     activation->stack : exit.at.rsp & ~(STACK_SIZE - 1);
+	border_out(&crossing.border, &exit);
+	/* Unlike an interrupt, a machine check is not pending any more. */
+	if (unlikely(code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC) && exit.is_fetch &&
+	    !hv_panics(&hv_vmcb_of_k(cpu)->control)) {
+		set_exception(&check, X86_TRAP_MC, 0);
+		deliver(cpu, &check);
+	}
+	return hv_next_in_k(cpu);
+}
+
+/* By something that the kernel would not get by itself. */
+static __always_inline struct hv_next leave_by_event(struct hv_cpu *cpu, u32 code, u8 class)
+{
+	const struct vmcb_save_area *m = &hv_vmcb_of_m(cpu)->save;
+	struct border_exit exit = { .at = { m->rip, m->rsp }, .is_inside = 1 };
+	struct event event;
+
+	exit.cause = read_event(cpu, code, &event);
+	return leave_by(cpu, code, class, exit, &event);
+}
+
+static noinline struct hv_next leave_driver_by_event(struct hv_cpu *cpu, u32 code)
+{
+	return leave_by_event(cpu, code, CLASS_D);
+}
+
+static noinline struct hv_next leave_secret_by_event(struct hv_cpu *cpu, u32 code)
+{
+	return leave_by_event(cpu, code, CLASS_S);
+}
+
+static __always_inline struct hv_next leave(struct hv_cpu *cpu, u32 code, u8 class)
 {
 	const struct vmcb *m = hv_vmcb_of_m(cpu);
 	struct hv_guarded *guarded = cpu->guarded;
-	const struct border_activation *activation = &guarded->pool[cpu->border.activation];
-	struct border_exit exit = { .at = { m->save.rip, m->save.rsp } };
-	bool is_inside = module_has(&guarded->module, exit.at.rip);
-	struct event event = { .cause = CAUSE_INTERRUPT };
-	struct crossing crossing;
+	struct border_exit exit = { .at = { m->save.rip, m->save.rsp }, .cause = CAUSE_INTERRUPT };
 
+	exit.is_inside = module_has(&guarded->module, exit.at.rip);
 	if (class == CLASS_D && code != SVM_EXIT_INTR && code != SVM_EXIT_NPF &&
-	    (is_inside || hv_leaf_at(guarded->leaves, exit.at.rip)) && is_done(cpu, code))
-		return cpu->vmcb_pa + HV_VMCB_OF_M;
+	    (exit.is_inside || hv_leaf_at(guarded->leaves, exit.at.rip)) && is_done(cpu, code))
+		return hv_next_in_m(cpu, cpu->regs);
 	if (code == SVM_EXIT_NPF)
 		look_for_search(cpu);
 	/* Elsewhere, an interrupt or a page fault has preceded the fetch. */
-	exit.is_fetch = !is_inside || (code == SVM_EXIT_NPF &&
-				       m->control.exit_info_1 & SVM_NPF_FETCH);
+	exit.is_fetch = !exit.is_inside || (code == SVM_EXIT_NPF &&
+					    m->control.exit_info_1 & SVM_NPF_FETCH);
 	/* Interrupts are pending, and the kernel gets them at once. */
-	if (!exit.is_fetch && code != SVM_EXIT_INTR && code != SVM_EXIT_NMI)
-		read_event(cpu, code, &event);
-	exit.cause = event.cause;
-	exit.stack = activation->exit.rsp - exit.at.rsp < LARGEST_STACK ?
-		     activation->stack : exit.at.rsp & ~(STACK_SIZE - 1);
-	look_at_views(cpu);
-	begin(&crossing, cpu, guarded, class, exit.at.rip);
-	crossing.event = &event;
-	crossing.leaves = class == CLASS_D ? guarded->leaves : NULL;
-	border_out(&crossing.border, &exit);
-	/* Unlike an interrupt, a machine check is not pending any more. */
-	if (code == SVM_EXIT_EXCP_BASE + X86_TRAP_MC && exit.is_fetch &&
-	    !hv_panics(&hv_vmcb_of_k(cpu)->control)) {
-		set_exception(&event, X86_TRAP_MC, 0);
-		deliver(cpu, &event);
-	}
-	return cpu->vmcb_pa;
+	if (exit.is_fetch || code == SVM_EXIT_INTR || code == SVM_EXIT_NMI)
+		return leave_by(cpu, code, class, exit, NULL);
+	return class == CLASS_D ? leave_driver_by_event(cpu, code) :
+				  leave_secret_by_event(cpu, code);
 }
 
-static noinline u64 leave_driver(struct hv_cpu *cpu, u32 code)
+static noinline struct hv_next leave_driver(struct hv_cpu *cpu, u32 code)
 {
 	return leave(cpu, code, CLASS_D);
 }
 
-static noinline u64 leave_secret(struct hv_cpu *cpu, u32 code)
+static noinline struct hv_next leave_secret(struct hv_cpu *cpu, u32 code)
 {
 	return leave(cpu, code, CLASS_S);
 }
 
-u64 hv_cross_exit(struct hv_cpu *cpu, u32 code)
+struct hv_next hv_cross_exit(struct hv_cpu *cpu, u32 code)
 {
 	return hv_is_secret(cpu->guarded) ? leave_secret(cpu, code) : leave_driver(cpu, code);
 }

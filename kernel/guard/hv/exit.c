@@ -68,6 +68,8 @@ u64 hv_start_cpu(struct hv_cpu *cpu)
 		hv_msr_init();
 	cpu->vmcb = hv_vmcb_of_k(cpu);
 	cpu->number = ((u64)cpu - hv_config.cpu_areas) / HV_CPU_SIZE;
+	cpu->guarded = NULL;
+	cpu->who = word_who(cpu->number, 0);
 	hv_register_start(cpu);
 	hv_vmcb(cpu)->control.tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 	/* If VMRUN refuses the state: afterwards the VMCB may have the image's registers in it. */
@@ -114,7 +116,7 @@ static bool is_of_step(u32 code)
 }
 
 /* All but the crossings. */
-static noinline u64 exit_of_k(struct hv_cpu *cpu, u32 code)
+static noinline struct hv_next exit_of_k(struct hv_cpu *cpu, u32 code)
 {
 	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
 
@@ -123,13 +125,13 @@ static noinline u64 exit_of_k(struct hv_cpu *cpu, u32 code)
 	if (cpu->steps && code != EXIT_DB) {
 		hv_memory_step_failed(cpu, code);
 		if (is_of_step(code))
-			return cpu->vmcb_pa;
+			return hv_next_in_k(cpu);
 	}
 	switch (code) {
 	case SVM_EXIT_VMMCALL:
 		cpu->counts[HV_COUNT_CALL]++;
 		if (!hv_call(cpu))
-			return 0;
+			return (struct hv_next){};
 		break;
 	case SVM_EXIT_MSR:
 		if (control->exit_info_1)
@@ -142,7 +144,7 @@ static noinline u64 exit_of_k(struct hv_cpu *cpu, u32 code)
 		break;
 	case SVM_EXIT_NPF:
 		if (control->exit_info_1 & SVM_NPF_FETCH)
-			return hv_cross_fetch(cpu);
+			return hv_cross_search(cpu);
 		hv_memory_fault(cpu);
 		break;
 	case EXIT_DB:
@@ -168,20 +170,17 @@ static noinline u64 exit_of_k(struct hv_cpu *cpu, u32 code)
 	case (u32)SVM_EXIT_ERR:
 		/* The first VMRUN of this CPU was refused: hv_start_cpu() has prepared for that. */
 		if (cpu->leave.result)
-			return 0;
+			return (struct hv_next){};
 		fallthrough;
 	default:
 		/* Also SVM_EXIT_SHUTDOWN, a triple fault of the guest. */
 		hv_reset();
 	}
-	return hv_next_vmcb(cpu);
+	return hv_next_in_k(cpu);
 }
 
-/*
- * Called by head.S after each exit. Returns the VMCB for the next VMRUN, or 0 if the CPU leaves
- * the guard. The crossings come first.
- */
-u64 hv_exit(struct hv_cpu *cpu)
+/* Called by head.S after each exit. The crossings come first. */
+struct hv_next hv_exit(struct hv_cpu *cpu)
 {
 	struct vmcb_control_area *control = &hv_vmcb(cpu)->control;
 	u32 code = control->exit_code;
@@ -190,9 +189,7 @@ u64 hv_exit(struct hv_cpu *cpu)
 	control->clean = SVM_CLEAN_ALL;
 	if (cpu->border.view == VIEW_M && code != SVM_EXIT_INIT && code != SVM_EXIT_SHUTDOWN)
 		return hv_cross_exit(cpu, code);
-	if (code == SVM_EXIT_NPF && control->exit_info_1 & SVM_NPF_FETCH && !cpu->steps) {
-		cpu->leave.result = 0;
-		return hv_cross_fetch(cpu);
-	}
+	if (code == SVM_EXIT_NPF && control->exit_info_1 & SVM_NPF_FETCH && cpu->guarded)
+		return hv_cross_fetch(cpu, cpu->guarded);
 	return exit_of_k(cpu, code);
 }

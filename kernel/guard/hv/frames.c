@@ -140,6 +140,7 @@ void hv_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 	struct vmcb_control_area *k = &hv_vmcb_of_k(cpu)->control;
 
 	cpu->lowered = guarded;
+	cpu->guarded = NULL;
 	k->nested_cr3 = guarded ? guarded->lowered_view : hv_config.nested_cr3;
 	k->tlb_ctl = TLB_CONTROL_FLUSH_ALL_ASID;
 	k->clean = 0;

@@ -12,8 +12,8 @@
 
 /*
  * Called by guard_cross_in(), with GIF clear, in the image's address space; RDX: struct hv_cpu. It
- * returns as the guest, after the first VMRUN, to the RIP in the VMCB, and callee-saved registers
- * reach the guest as they are. If the processor refuses the VMRUN it returns without the guest.
+ * returns as the guest, after the first VMRUN, to the RIP in the VMCB, which finds its registers on
+ * its stack. If the processor refuses the VMRUN it returns without the guest.
  */
 SYM_CODE_START(hv_entry)
 	mov	%rdx, %rsp
@@ -31,17 +31,19 @@ SYM_CODE_START(hv_entry)
 	STORE_REGS %rsp
 	mov	%rdx, REGS_RDX(%rsp)
 	mov	%rdi, REGS_RDI(%rsp)
-	/* The compiler pushes these: nothing of the guest's gets into the stack. */
-	.irp	reg, ebx, ebp, r12d, r13d, r14d, r15d
-	xor	%\reg, %\reg
-	.endr
+	/*
+	 * The compiler pushes RBP, and no other register: it preserves none (Kbuild). Nothing of
+	 * the guest's gets into the stack.
+	 */
+	xor	%ebp, %ebp
 	mov	%rsp, %rdi
 	call	hv_exit
+	/* struct hv_next */
 	test	%rax, %rax
 	jz	.Lleave
-	LOAD_REGS %rsp
-	mov	REGS_RDX(%rsp), %rdx
-	mov	REGS_RDI(%rsp), %rdi
+	LOAD_REGS %rdx
+	mov	REGS_RDI(%rdx), %rdi
+	mov	REGS_RDX(%rdx), %rdx
 	jmp	.Lrun
 
 	/*

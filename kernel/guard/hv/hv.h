@@ -13,7 +13,7 @@
  * reasons for an exit; msr.c decides on MSRs, and io.c on ports; call.c answers the guest's
  * VMMCALLs; memory.c hides the guard's memory. Modules that are guarded begin in views.h. What all
  * have in common is in guest.c (injecting, skipping), fetch.c (the length of an instruction),
- * walk.c (the guest's page table), pool.c, log.c, reset.c and fault.S. APM is the AMD64
+ * walk.c (the guest's page table), stack.c, pool.c, log.c, reset.c and fault.S. APM is the AMD64
  * Architecture Programmer's Manual, vol. 2 unless another is named.
  *
  * The loader includes this header, too: it is the contract between the two, for all but modules.
@@ -169,23 +169,26 @@ struct hv_table {
 	u64 base;
 };
 
+/* The levels of a page table below the top. */
+#define HV_WALKED	3
+
 /**
- * struct hv_walk - the last walk of the kernel's page table that read a stack (walk.c)
+ * struct hv_walk - the last walk of the kernel's page table that read a stack (stack.c)
  * @page:	the linear address; HV_NOWHERE: there was none, or a view has changed since
- * @cr3:	the page table
- * @places:	where it read an entry of each level; the last one repeated if there were fewer
+ * @places:	where it read an entry of each level below the top, which is as at launch; the last
+ *		one repeated if there were fewer
  * @entries:	what it read there
- * @frame:	what it found
+ * @distance:	from @page to what it found
  */
 struct hv_walk {
 	u64 page;
-	u64 cr3;
-	const u64 *places[4];
-	u64 entries[4];
-	u64 frame;
+	const u64 *places[HV_WALKED];
+	u64 entries[HV_WALKED];
+	u64 distance;
 };
 
 #define HV_NOWHERE	(~0ULL)
+#define HV_NO_BASE	BIT_ULL(63)	/* not canonical */
 
 /**
  * struct hv_cpu - a CPU's, at the end of its pages; its stack grows down from it
@@ -194,17 +197,19 @@ struct hv_walk {
  * @leave:	what the CPU continues with without the guard, @result in RAX; also in head.S
  * @vmcb_pa:	the VMCB of K, the first of the CPU's pages
  * @vmcb:	of the view in which the CPU is
- * @number:	of the CPU, as Linux has it
+ * @number:	of the CPU, as Linux has it; @who: the same, as the word of an activation has it
  * @border:	the automaton of the CPU
  * @views_seen:	hv_views_changed when both tags were last known to owe a flush
- * @gs_base:	the kernel's GS base on this CPU; nothing else enters M
+ * @gs_base:	the kernel's GS base on this CPU; nothing else enters M of class D. Without @space
+ *		it is HV_NO_BASE, which no register can have
  * @code_segment: the beginning of CS in the VMCB of M
  * @space:	the top level of M's page table; NULL: there was no memory, and M is not entered
  * @space_cr3:	CR3 of M in class D
  * @walk:	of the kernel's page table, to read a stack
  * @copied:	entries of M's page table that are copies of the kernel's
  * @unmapped:	M's page table has lost a page of a module since it was last pruned
- * @guarded:	the module that M has, while the CPU is there
+ * @guarded:	the module that M has, while the CPU is there; in K, the one that it entered last,
+ *		or NULL: the CPU has just started, or has stepped, or has executed L since then
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
  * @crossings:	how often each occurred; other CPUs read them
  * @patched:	the physical address of a shadow that is written by the step; or 0
@@ -230,6 +235,7 @@ struct hv_cpu {
 	struct vmcb *vmcb;
 	struct border_cpu border;
 	u32 number;
+	u32 who;
 	u32 views_seen;
 	u64 gs_base;
 	u64 code_segment;
@@ -443,10 +449,24 @@ static inline struct vmcb *hv_vmcb_of_m(struct hv_cpu *cpu)
 	return (struct vmcb *)((u64)(cpu + 1) - HV_CPU_SIZE + HV_VMCB_OF_M);
 }
 
-/* The VMCB for the next VMRUN. */
-static inline u64 hv_next_vmcb(const struct hv_cpu *cpu)
+/**
+ * struct hv_next - with what a CPU continues, for head.S
+ * @vmcb:	physical address, for VMRUN; 0: it leaves the guard
+ * @regs:	the guest's, as hv_cpu has them
+ */
+struct hv_next {
+	u64 vmcb;
+	const u64 *regs;
+};
+
+static inline struct hv_next hv_next_in_k(const struct hv_cpu *cpu)
 {
-	return cpu->vmcb_pa + (cpu->border.view == VIEW_M ? HV_VMCB_OF_M : 0);
+	return (struct hv_next){ cpu->vmcb_pa, cpu->regs };
+}
+
+static inline struct hv_next hv_next_in_m(const struct hv_cpu *cpu, const u64 *regs)
+{
+	return (struct hv_next){ cpu->vmcb_pa + HV_VMCB_OF_M, regs };
 }
 
 static inline struct hv_cpu *hv_cpu_of(u32 number)
@@ -579,8 +599,18 @@ bool hv_walk(u64 cr3, u64 address, u64 *physical);
  * Returns false if the guest has nothing there, or something that is hidden from it.
  */
 bool hv_walk_read(u64 cr3, u64 address, u64 *value);
-/* The same by the page table of K, and remembers the walk. */
-bool hv_walk_first(struct hv_cpu *cpu, u64 address, u64 *value);
+/*
+ * From the table to which an entry leads, whose entries are of 2^@shift bytes. @remember: where to
+ * put the places and entries of three levels, or NULL.
+ */
+bool hv_walk_from(u64 entry, u32 shift, u64 address, u64 *physical, struct hv_walk *remember);
+
+/* stack.c */
+/*
+ * Walks to the 8 bytes at an address of the kernel's half as M would (space.c), and remembers the
+ * walk. Returns false as hv_walk_read() does.
+ */
+bool hv_stack_walk(struct hv_cpu *cpu, u64 address);
 
 static inline bool hv_walk_is_same(const struct hv_walk *walk, u32 level)
 {
@@ -588,20 +618,21 @@ static inline bool hv_walk_is_same(const struct hv_walk *walk, u32 level)
 }
 
 /*
- * The same again: mostly the page is that of the last time, and then the entries are read where
- * they were, and compared. What may be read was decided when the walk was remembered. That can
- * change with a view only: the caller has compared hv_views_changed.
+ * Reads the 8 bytes at a linear address, where a stack of the kernel's is. Mostly the page is that
+ * of the last time, and then the entries are read where they were, and compared. What may be read
+ * was decided when the walk was remembered. That can change with a view only: the caller has
+ * compared hv_views_changed.
  */
-static inline bool hv_walk_again(struct hv_cpu *cpu, u64 address, u64 *value)
+static inline bool hv_stack_read(struct hv_cpu *cpu, u64 address, u64 *value)
 {
 	const struct hv_walk *walk = &cpu->walk;
 
 	/* Also a multiple of 8. */
-	if ((address & ~0xff8ULL) != walk->page || hv_vmcb_of_k(cpu)->save.cr3 != walk->cr3 ||
-	    !hv_walk_is_same(walk, 0) || !hv_walk_is_same(walk, 1) ||
-	    !hv_walk_is_same(walk, 2) || !hv_walk_is_same(walk, 3))
-		return hv_walk_first(cpu, address, value);
-	*value = *(u64 *)hv_guest_memory(walk->frame | (address & 0xff8));
+	if (unlikely((address & ~0xff8ULL) != walk->page || !hv_walk_is_same(walk, 0) ||
+		     !hv_walk_is_same(walk, 1) || !hv_walk_is_same(walk, 2)) &&
+	    !hv_stack_walk(cpu, address))
+		return false;
+	*value = *(u64 *)hv_guest_memory(address + walk->distance);
 	return true;
 }
 

@@ -151,14 +151,17 @@ const struct hv_leaf *hv_leaf_find(const struct hv_leaves *leaves, u64 address)
 	return NULL;
 }
 
-void hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_leaves *leaves, struct border_exit *exit)
+struct hv_unwound hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_leaves *leaves, u64 rsp,
+				 u64 return_address)
 {
+	struct hv_unwound found = { .return_address = return_address };
 	u64 value;
 
 	/* A call may be the last instruction of a leaf. */
-	while (exit->above < 8 * MOST_CALLS && hv_leaf_at(leaves, exit->return_address - 1) &&
-	       hv_walk_again(cpu, exit->at.rsp + exit->above + 8, &value)) {
-		exit->above += 8;
-		exit->return_address = value;
+	while (found.above < 8 * MOST_CALLS && hv_leaf_at(leaves, found.return_address - 1) &&
+	       hv_stack_read(cpu, rsp + found.above + 8, &value)) {
+		found.above += 8;
+		found.return_address = value;
 	}
+	return found;
 }

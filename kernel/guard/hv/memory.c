@@ -71,6 +71,7 @@ static void step_begin(struct hv_cpu *cpu)
 	u64 debugctl;
 
 	cpu->steps = true;
+	cpu->guarded = NULL;
 	cpu->step_flags = vmcb->save.rflags & (X86_EFLAGS_TF | X86_EFLAGS_IF);
 	vmcb->control.nested_cr3 = hv_config.step_cr3;
 	/* No interrupt comes between the entry and the instruction; #DB comes after it. */

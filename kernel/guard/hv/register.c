@@ -449,17 +449,18 @@ static s64 take_registration(struct hv_guarded *guarded, u64 at)
 /* REGISTER or LOAD */
 static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u64 at)
 {
+	u8 index = guarded - hv_guarded;
 	s64 err;
 
 	if (guarded->used ||
-	    (number == HV_CALL_REGISTER && hv_is_described(guarded - hv_guarded)))
+	    (number == HV_CALL_REGISTER && hv_is_described(index)))
 		return -EBUSY;
 	if (!hv_config.window || !cpu->space || hv_config.cpus > MOST_CPUS)
 		return -EOPNOTSUPP;
 	/* The answer tells something of what is read there. */
 	if (!is_plain(at) || !hv_is_memory(at))
 		return -EINVAL;
-	*guarded = (struct hv_guarded){ .number = guarded - hv_guarded };
+	*guarded = (struct hv_guarded){ .number = index, .who = word_who(0, index) };
 	err = number == HV_CALL_LOAD ? hv_compose(guarded, at) : take_registration(guarded, at);
 	if (!err && !is_free(cpu, guarded))
 		err = -EINVAL;

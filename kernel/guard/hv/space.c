@@ -33,8 +33,6 @@
 #define OWN		BIT_ULL(11)
 #define OWN_TABLE	(HV_PTE_TABLE | OWN)
 
-#define KERNEL_HALF	256
-
 /* PAT in an entry of a large page, and in one of 4 KB, where it has the place of HV_PTE_LARGE. */
 #define PAT_OF_LARGE	BIT_ULL(12)
 #define PAT_OF_SMALL	BIT_ULL(7)
@@ -52,7 +50,8 @@
 static u64 *window_directory, *window_pages;
 
 /* The top level of the kernel's half, as it was at launch. */
-static u64 kernel_half[HV_ENTRIES - KERNEL_HALF];
+static u64 kernel_half[HV_ENTRIES - HV_KERNEL_HALF];
+u64 hv_space_upper = ~0ULL;
 
 static u64 in_window(const void *table)
 {
@@ -93,6 +92,9 @@ void hv_space_init(void)
 {
 	u64 *directory = hv_pool_take(1), first = hv_config.window & ~(WINDOW_SIZE - 1);
 
+	/* The window is in the upper half of all addresses, where nothing else is. */
+	if (hv_config.window)
+		hv_space_upper = BIT_ULL(63 - __builtin_clzll(hv_config.window));
 	window_directory = hv_pool_take(1);
 	window_pages = hv_pool_take(2);
 	if (!directory || !window_directory || !window_pages)
@@ -137,13 +139,14 @@ void hv_space_start(struct hv_cpu *cpu)
 	cpu->unmapped = false;
 	cpu->walk.page = HV_NOWHERE;
 	cpu->space = NULL;
+	cpu->gs_base = HV_NO_BASE;
 	if (hv_config.window && !(hv_vmcb_of_k(cpu)->control.misc_ctl & HV_INVLPGB_ENABLE))
 		cpu->space = take();
 	if (!cpu->space)
 		return;
-	for (i = KERNEL_HALF; i < HV_ENTRIES; i++) {
-		kernel_half[i - KERNEL_HALF] = as_data(kernel[i]);
-		cpu->space[i] = kernel_half[i - KERNEL_HALF];
+	for (i = HV_KERNEL_HALF; i < HV_ENTRIES; i++) {
+		kernel_half[i - HV_KERNEL_HALF] = as_data(kernel[i]);
+		cpu->space[i] = kernel_half[i - HV_KERNEL_HALF];
 	}
 	hv_copy_page((u64 *)m, (const u64 *)hv_vmcb_of_k(cpu));
 	for (i = 0; i < sizeof(intercepts); i++)
@@ -293,10 +296,27 @@ void hv_space_prune(struct hv_cpu *cpu)
 		return;
 	cpu->unmapped = false;
 	hv_space_clear_copies(cpu);
-	for (i = KERNEL_HALF; i < HV_ENTRIES; i++)
+	for (i = HV_KERNEL_HALF; i < HV_ENTRIES; i++)
 		if (is_own(cpu->space[i]))
-			keeps(&cpu->space[i], kernel_half[i - KERNEL_HALF],
+			keeps(&cpu->space[i], kernel_half[i - HV_KERNEL_HALF],
 			      ~0ULL << 48 | (u64)i << HV_SHIFT_TOP, HV_SHIFT_TOP);
+}
+
+bool hv_space_entry(struct hv_cpu *cpu, u64 address, u64 *entry, u32 *shift)
+{
+	u64 kernel = (hv_vmcb_of_k(cpu)->save.cr3 & HV_ADDRESS) | HV_PTE_PRESENT;
+	u64 found = cpu->space[hv_index(address, HV_SHIFT_TOP)];
+
+	for (*shift = HV_SHIFT_TOP;; *shift -= HV_SHIFT_STEP) {
+		kernel = kernel_entry(kernel, address, *shift);
+		if (!is_own(found))
+			break;
+		if (*shift == HV_SHIFT_PAGE)
+			return false;
+		found = own_table(found)[hv_index(address, *shift - HV_SHIFT_STEP)];
+	}
+	*entry = found & HV_PTE_PRESENT ? found : kernel;
+	return *entry & HV_PTE_PRESENT;
 }
 
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
@@ -310,12 +330,6 @@ bool hv_space_owns(const struct hv_cpu *cpu, u64 address)
 			return entry & OWN;
 	}
 	return false;
-}
-
-bool hv_space_is_beside(u64 physical)
-{
-	/* The window is in the upper half of all addresses, where nothing else is. */
-	return hv_config.window && physical >> (63 - __builtin_clzll(hv_config.window));
 }
 
 /* Another CPU may have made an entry a guarded module's meanwhile (hv_space_map()). */

@@ -296,7 +296,7 @@ struct hv_known {
 /**
  * struct hv_guarded - a module, while it is registered
  * @used:	otherwise nothing here has a meaning
- * @number:	its index
+ * @number:	its index; @who: the same, as the word of an activation has it
  * @size:	of its text; 0 while the entry is unused, or the module leaves
  * @init_size:	of its init text; 0 once that is given back, or the module leaves
  * @border:	its automaton
@@ -331,6 +331,7 @@ struct hv_known {
 struct hv_guarded {
 	bool used;
 	u8 number;
+	u32 who;
 	u64 size;
 	u64 init_size;
 	struct border_registration border;
@@ -383,11 +384,15 @@ extern u32 hv_views_changed;
 extern u64 hv_present;
 extern struct hv_guarded hv_guarded[HV_REGISTRATIONS];
 
-/* The registers of M: all of them at an interrupt, at a call those that a function preserves. */
+/*
+ * The registers of M: all of them at an interrupt, at a call those that a function preserves. RSP
+ * is a part of the place, and so the flags have its place here.
+ */
 struct hv_saved {
 	u64 regs[16];
-	u64 rflags;
 };
+
+#define HV_SAVED_RFLAGS		4
 
 extern struct hv_saved hv_saved[HV_ALL_ACTIVATIONS];
 
@@ -465,8 +470,25 @@ void hv_space_clear_copies(struct hv_cpu *cpu);
  * a module any more.
  */
 void hv_space_prune(struct hv_cpu *cpu);
+/* Nothing is from there on but M's page tables, somewhere. */
+extern u64 hv_space_upper;
+
+/* From this entry of the top level on, an address is the kernel's. */
+#define HV_KERNEL_HALF	256
+
+/*
+ * The last entry on M's way to an address that is not the guard's, of a table whose entries are of
+ * 2^@shift bytes. What M does not have yet it will copy from the kernel's page table. Returns
+ * false if nothing is there, or a page of a guarded module.
+ */
+bool hv_space_entry(struct hv_cpu *cpu, u64 address, u64 *entry, u32 *shift);
+
 /* Whether a physical address that M could not reach is where its page tables may be. */
-bool hv_space_is_beside(u64 physical);
+static inline bool hv_space_is_beside(u64 physical)
+{
+	return physical >= hv_space_upper;
+}
+
 /* Whether a page of a guarded module is at this address in M's address space. */
 bool hv_space_owns(const struct hv_cpu *cpu, u64 address);
 
@@ -546,10 +568,16 @@ static inline const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u
 	return hv_leaf_find(leaves, address);
 }
 /*
- * The same: while the return address of @exit is in a leaf, replaces it by that of the leaf, and
- * counts in @exit->above where that is.
+ * The same: while the return address is in a leaf, replaces it by that of the leaf, and counts
+ * @above RSP where that is.
  */
-void hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_leaves *leaves, struct border_exit *exit);
+struct hv_unwound {
+	u64 return_address;
+	u64 above;
+};
+
+struct hv_unwound hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_leaves *leaves, u64 rsp,
+				 u64 return_address);
 
 /* tally.c */
 /* Counts a crossing of class D, before others may have the activation. Only with a tally. */
@@ -616,8 +644,7 @@ static inline void hv_border_begin(struct border *border, struct hv_cpu *cpu,
 	border->registration = &guarded->border;
 	border->module = &guarded->module;
 	border->class = guarded->module.class;
-	border->cpu_number = cpu->number;
-	border->registration_number = guarded->number;
+	border->who = cpu->who | guarded->who;
 	border->crossing = BORDER_REFUSED;
 }
 
@@ -629,11 +656,11 @@ void hv_suspect_log(struct hv_cpu *cpu, const struct hv_guarded *guarded, u8 sus
 void hv_panic(struct hv_cpu *cpu);
 
 /* cross.c */
-/* Both return the VMCB for the next VMRUN. */
-/* A nested page fault at a fetch in K or L. */
-u64 hv_cross_fetch(struct hv_cpu *cpu);
+/* A nested page fault at a fetch in K or L; @guarded: the module may be this one. */
+struct hv_next hv_cross_fetch(struct hv_cpu *cpu, struct hv_guarded *guarded);
+struct hv_next hv_cross_search(struct hv_cpu *cpu);
 /* The CPU is in M, and has exited. */
-u64 hv_cross_exit(struct hv_cpu *cpu, u32 code);
+struct hv_next hv_cross_exit(struct hv_cpu *cpu, u32 code);
 
 #endif /* !__ASSEMBLER__ */
 

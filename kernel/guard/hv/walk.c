@@ -16,26 +16,25 @@ bool hv_walk_entry(u64 physical, u64 *value)
 	return true;
 }
 
-/* @places and @entries: of struct hv_walk. */
-static inline bool walk(u64 cr3, u64 address, u64 *physical, const u64 **places, u64 *entries)
+bool hv_walk_from(u64 entry, u32 shift, u64 address, u64 *physical, struct hv_walk *remember)
 {
-	u64 entry = cr3, offsets, place;
-	int shift = HV_SHIFT_TOP, level;
+	u64 offsets, place;
+	u32 level;
 
 	for (level = 0;; level++, shift -= HV_SHIFT_STEP) {
 		place = (entry & HV_ADDRESS) + hv_index(address, shift) * 8;
 		if (!hv_walk_entry(place, &entry) || !(entry & HV_PTE_PRESENT))
 			return false;
-		if (places) {
-			places[level] = hv_guest_memory(place);
-			entries[level] = entry;
+		if (remember) {
+			remember->places[level] = hv_guest_memory(place);
+			remember->entries[level] = entry;
 		}
 		if (shift == HV_SHIFT_PAGE || (shift < HV_SHIFT_TOP && entry & HV_PTE_LARGE))
 			break;
 	}
-	for (; places && level < 3; level++) {
-		places[level + 1] = places[level];
-		entries[level + 1] = entry;
+	for (level++; remember && level < HV_WALKED; level++) {
+		remember->places[level] = hv_guest_memory(place);
+		remember->entries[level] = entry;
 	}
 	offsets = BIT_ULL(shift) - 1;
 	*physical = (entry & HV_ADDRESS & ~offsets) | (address & offsets);
@@ -44,7 +43,7 @@ static inline bool walk(u64 cr3, u64 address, u64 *physical, const u64 **places,
 
 bool hv_walk(u64 cr3, u64 address, u64 *physical)
 {
-	return walk(cr3, address, physical, NULL, NULL);
+	return hv_walk_from(cr3, HV_SHIFT_TOP, address, physical, NULL);
 }
 
 bool hv_walk_read(u64 cr3, u64 address, u64 *value)
@@ -54,19 +53,4 @@ bool hv_walk_read(u64 cr3, u64 address, u64 *value)
 	/* The 8 bytes are in one page. */
 	return !(address & 7) && hv_walk(cr3, address, &physical) &&
 	       hv_walk_entry(physical, value);
-}
-
-bool hv_walk_first(struct hv_cpu *cpu, u64 address, u64 *value)
-{
-	u64 cr3 = hv_vmcb_of_k(cpu)->save.cr3, physical;
-	struct hv_walk *new = &cpu->walk;
-
-	new->page = HV_NOWHERE;
-	if (address & 7 || !walk(cr3, address, &physical, new->places, new->entries) ||
-	    !hv_walk_entry(physical, value))
-		return false;
-	new->page = address & ~(HV_PAGE - 1);
-	new->cr3 = cr3;
-	new->frame = physical & ~(HV_PAGE - 1);
-	return true;
 }

@@ -92,7 +92,7 @@ static void all_leaves(struct list *list, int cpu)
 	u8 index = w->cpus[cpu].activation;
 	const struct border_activation *activation = &w->activations[index];
 	u64 text = text_of(w->ghosts[index].module);
-	u64 home = activation->home.rsp;
+	u64 home = config.class == CLASS_S ? activation->home.rsp : activation->exit.rsp;
 	u64 entered = config.class == CLASS_S ? home : home - 8;
 	int stack = stack_of(entered);
 	int level = entered == entry_rsp(stack, 0) ? 0 : 1;

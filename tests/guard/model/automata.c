@@ -32,6 +32,7 @@ u8 automata_in(struct border *border, const struct border_exit *exit,
 
 u8 automata_out(struct border *border, struct border_exit *exit)
 {
+	exit->is_inside = module_has(border->module, exit->at.rip);
 	return border_out(border, exit);
 }
 

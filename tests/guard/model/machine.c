@@ -143,10 +143,9 @@ static void enter_m(struct handler *h, u32 index)
 {
 	struct world *w = h->w;
 	struct ghost *ghost = &w->ghosts[index];
-	const struct border_activation *activation = &w->activations[index];
 	const struct border_module *m = world_module(h->module);
 	u64 rip = h->exit->at.rip, rsp = h->exit->at.rsp;
-	struct border_place inside = activation->inside;
+	struct border_place inside = h->border.go;
 
 	if (!cpu_is_square(&w->cpus[h->cpu]))
 		violate(w, "debt", "M is entered, and a flush of its tag is owed");
@@ -509,8 +508,7 @@ static void handler_init(struct handler *h, struct world *w, int cpu, int module
 			.registration = &w->registrations[module],
 			.module = world_module(module),
 			.class = config.class,
-			.cpu_number = cpu,
-			.registration_number = module,
+			.who = word_who(cpu, module),
 		},
 	};
 }

@@ -29,7 +29,7 @@ enum border_action_kind {
 	ACT_KEEP,		/* class S: keep the kernel's callee-saved registers */
 	ACT_GIVE_BACK,		/* class S: load them again */
 	ACT_FAIL,		/* class S: the result is an error */
-	ACT_ENTER_M,		/* continue in M, at the activation's "inside" */
+	ACT_ENTER_M,		/* continue in M, at the "go" of the crossing */
 	ACT_ENTER_K,		/* continue in K, at the "go" of the crossing */
 	ACT_PUBLISH,		/* border_publish(): then others may have the activation */
 	ACT_DELIVER,		/* K takes the interrupt or exception that ended M */

@@ -40,20 +40,22 @@ enum activation_event {
 struct border_activation {
 	u64 word;
 	/*
-	 * "home" is where the kernel continues after the border-out ret, and "exit" where M
-	 * then leaves: in class D the same place. "back" is where the kernel must return to
-	 * after a border-out call or int, and "inside" where M then continues: in class D the
-	 * same place, unless a fixup moves it. In class S the kernel sees neither exit nor inside,
-	 * and home is the gate, with RSP as it was at the entry.
+	 * "exit" is where M leaves at the border-out ret, and "back" where the kernel must return
+	 * to after a border-out call or int.
 	 */
-	struct border_place home;
 	struct border_place exit;
 	struct border_place back;
-	struct border_place inside;
-	u64 stack;	/* of the kernel; home and back are on it */
+	u64 stack;	/* of the kernel; back is on it */
 	u8 cause;	/* of a border-out int */
 	u8 entry;	/* the kind of the entry point */
-};
+	/*
+	 * Class S, in which the kernel sees no place of M's: "home" is where the kernel continues
+	 * after the border-out ret, the gate, with RSP as it was at the entry; "inside" is where
+	 * M continues. In class D, M and the kernel continue where the other one was.
+	 */
+	struct border_place home;
+	struct border_place inside;
+} __aligned(128);	/* an index is a shift */
 
 static inline u8 word_state(u64 word)
 {
@@ -75,9 +77,19 @@ static inline u32 word_count(u64 word)
 	return word >> 32;
 }
 
-static __always_inline u64 word_make(u8 state, u8 cpu, u8 registration, u32 count)
+/* Whose a word is, as the word has it. */
+#define WORD_CPU		0xff00u
+#define WORD_REGISTRATION	0xff0000u
+
+static __always_inline u32 word_who(u8 cpu, u8 registration)
 {
-	return state | (u32)cpu << 8 | (u32)registration << 16 | (u64)count << 32;
+	return (u32)cpu << 8 | (u32)registration << 16;
+}
+
+/* @who: the parts that the state has */
+static __always_inline u64 word_make(u8 state, u32 who, u32 count)
+{
+	return state | who | (u64)count << 32;
 }
 
 /* The first word of each activation of the pool. */
@@ -113,25 +125,46 @@ static const u8 activation_next[ACTIVATION_STATES][ACTIVATION_EVENTS] = {
 	},
 };
 
-/* The word after @event on @cpu; 0, which is no word, if the automaton does not allow it. */
-static __always_inline u64 activation_step(u64 word, u8 event, u8 cpu, u8 registration)
+/* The parts of @who that a word has. An activation in M belongs to its CPU, too. */
+static __always_inline u32 activation_whose(u8 state, u32 who)
 {
-	u8 state = word_state(word);
+	if (state == ACTIVATION_IN)
+		return who;
+	return state == ACTIVATION_FREE ? 0 : who & WORD_REGISTRATION;
+}
+
+/* A step from @state, which a compiler knows as it knows @event. */
+static __always_inline u64 activation_step_from(u8 state, u64 word, u8 event, u32 who)
+{
+	u32 own = word_make(state, activation_whose(state, who), 0);
 	u8 next = activation_next[state][event];
-	u32 count = word_count(word) + 1;
 
 	if (next == ACTIVATION_NEVER)
 		return 0;
-	/* An activation in M belongs to its CPU, and one that is out to its registration. */
-	if (state == ACTIVATION_IN && word_cpu(word) != cpu)
+	if (event != ACTIVATION_CLAIM && (u32)word != own)
 		return 0;
-	if (event != ACTIVATION_CLAIM && word_registration(word) != registration)
-		return 0;
-	if (next == ACTIVATION_IN)
-		return word_make(next, cpu, registration, count);
-	if (next == ACTIVATION_FREE)
-		return word_make(next, 0, 0, count);
-	return word_make(next, 0, registration, count);
+	return word_make(next, activation_whose(next, who), word_count(word) + 1);
+}
+
+/*
+ * The word after @event on the CPU and of the registration @who; 0, which is no word, if the
+ * automaton does not allow it.
+ */
+static __always_inline u64 activation_step(u64 word, u8 event, u32 who)
+{
+	switch (word_state(word)) {
+	case ACTIVATION_FREE:
+		return activation_step_from(ACTIVATION_FREE, word, event, who);
+	case ACTIVATION_IN:
+		return activation_step_from(ACTIVATION_IN, word, event, who);
+	case ACTIVATION_OUT_CALL:
+		return activation_step_from(ACTIVATION_OUT_CALL, word, event, who);
+	case ACTIVATION_OUT_INT:
+		return activation_step_from(ACTIVATION_OUT_INT, word, event, who);
+	case ACTIVATION_DEAD:
+		return activation_step_from(ACTIVATION_DEAD, word, event, who);
+	}
+	return 0;
 }
 
 static __always_inline u64 activation_read(const struct border_activation *activation)

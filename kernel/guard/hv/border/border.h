@@ -33,6 +33,7 @@ struct border_exit {
 	u64 return_address;	/* class D: where RSP points, once border_read_stack() was called */
 	u64 stack;		/* names the stack on which RSP is */
 	u8 is_proper;		/* ring 0, 64-bit code, this CPU's own GS base */
+	u8 is_inside;		/* of a border-out: RIP is in the text */
 	u8 is_fetch;		/* a fetch, or else an interrupt or exception with the cause */
 	u8 cause;		/* enum border_cause */
 	/*
@@ -51,12 +52,11 @@ struct border {
 	struct border_registration *registration;	/* of the text, or the activation */
 	const struct border_module *module;		/* of this registration */
 	u8 class;					/* that of the module */
-	u8 cpu_number;
-	u8 registration_number;
+	u32 who;					/* word_who() of CPU and registration */
 	/* Results. */
 	u8 crossing;					/* before the first action */
 	u8 publish;					/* the event of ACT_PUBLISH */
-	struct border_place go;				/* where K continues after a border-out */
+	struct border_place go;				/* where M or K continues */
 };
 
 /*
@@ -83,6 +83,12 @@ struct border_claim {
 	u64 word;	/* of the activation, when it was looked at */
 };
 
+/* Whether a word is of this registration. */
+static __always_inline int border_has(const struct border *border, u64 word)
+{
+	return !((word ^ border->who) & WORD_REGISTRATION);
+}
+
 /* Frees all activations of the registration, none of which is IN (ACT_SWEEP). */
 static inline void border_sweep(struct border *border)
 {
@@ -90,11 +96,9 @@ static inline void border_sweep(struct border *border)
 		struct border_activation *activation = &border->activations[i];
 		u64 word = activation_read(activation);
 
-		if (word_registration(word) == border->registration_number)
+		if (border_has(border, word))
 			activation_change(activation, word,
-					  activation_step(word, ACTIVATION_SWEEP,
-							  border->cpu_number,
-							  border->registration_number));
+					  activation_step(word, ACTIVATION_SWEEP, border->who));
 	}
 }
 

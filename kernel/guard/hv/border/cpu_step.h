@@ -73,28 +73,28 @@ static __always_inline void cpu_enter(struct border *border, const struct border
 {
 	struct border_cpu *cpu = border->cpu;
 	u32 privileges = border->registration->privileges;
+	u8 owes = cpu->owes;
 
-	cpu->owes &= ~cpu_flush_tags(border, OWES_M);
+	owes &= ~cpu_flush_tags(border, OWES_M);
 	cpu_restore(border, claim);
 	border_act(border, ACT_RAISE, privileges);
-	cpu->raised = privileges;
-	cpu->activation = claim->activation;
-	cpu->view = VIEW_M;
+	*cpu = (struct border_cpu){
+		.view = VIEW_M, .owes = owes, .activation = claim->activation, .raised = privileges,
+	};
 	border_act(border, ACT_ENTER_M, claim->activation);
 }
 
 /* A border-out. */
-static __always_inline void cpu_leave(struct border *border)
+static __always_inline void cpu_leave(struct border *border, u8 activation)
 {
 	struct border_cpu *cpu = border->cpu;
+	u8 owes = cpu->owes;
 
 	border_act(border, ACT_LOWER, cpu->raised);
-	cpu_save(border, cpu->activation);
-	cpu->owes &= ~cpu_flush_tags(border, cpu->owes & OWES_K);
-	cpu->owes |= OWES_M;
-	cpu->raised = 0;
-	cpu->activation = 0;
-	cpu->view = VIEW_K;
+	cpu_save(border, activation);
+	if (border_rarely(owes & OWES_K))
+		owes &= ~cpu_flush_tags(border, OWES_K);
+	*cpu = (struct border_cpu){ .view = VIEW_K, .owes = owes | OWES_M };
 	border_act(border, ACT_ENTER_K, 0);
 }
 

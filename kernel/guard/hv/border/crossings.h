@@ -97,7 +97,7 @@ static __always_inline struct border_claim border_match_jump(const struct border
 		u64 word = activation_read(activation);
 
 		if (word_state(word) == ACTIVATION_OUT_CALL &&
-		    word_registration(word) == border->registration_number &&
+		    border_has(border, word) &&
 		    exit->return_address == activation->back.rip &&
 		    exit->at.rsp + 8 == activation->back.rsp)
 			return (struct border_claim){
@@ -111,25 +111,52 @@ static __always_inline struct border_claim border_match_jump(const struct border
 /* No activation of the pool. */
 #define BORDER_NONE	0xffffffff
 
+/* One that became free since the mask was read, or else the first dead one. */
+static noinline u32 border_find_dead(const struct border_activation *pool, u64 used)
+{
+	u32 dead = BORDER_NONE;
+
+	for (u64 left = used; left; left &= left - 1) {
+		u32 i = __builtin_ctzll(left);
+		u8 state = word_state(activation_read(&pool[i]));
+
+		if (state == ACTIVATION_FREE)
+			return i;
+		if (state == ACTIVATION_DEAD && dead == BORDER_NONE)
+			dead = i;
+	}
+	return dead;
+}
+
 /*
- * @free, @dead: the first ones, or BORDER_NONE; @suspicion: if the place is no entry point. If
- * another CPU was faster, border_in() does not find the word that it needs.
+ * An activation for a border-in call, or BORDER_NONE. If another CPU is faster, border_in() does
+ * not find the word that it needs.
  */
+static __always_inline u32 border_find(const struct border *border, u64 used)
+{
+	if (border_mostly(~used)) {
+		u32 free = __builtin_ctzll(~used);
+
+		if (free < border->activation_count)
+			return free;
+	}
+	return border_find_dead(border->activations, used);
+}
+
+/* @suspicion: if the place is no entry point */
 static __always_inline struct border_claim border_match_entry(struct border *border,
 							      struct border_exit *exit,
-							      u8 suspicion, u32 free, u32 dead)
+							      u8 suspicion, u64 used)
 {
-	struct border_claim claim = {
-		.crossing = BORDER_IN_CALL, .activation = free != BORDER_NONE ? free : dead,
-		.fixup = NO_FIXUP,
-	};
+	struct border_claim claim = { .crossing = BORDER_IN_CALL, .fixup = NO_FIXUP };
+	u32 activation;
 
 	claim.entry = module_entry(border->module, exit->at.rip);
-	if (claim.entry == ENTRY_NONE)
+	if (border_rarely(claim.entry == ENTRY_NONE))
 		return border_refuse(suspicion);
 	/* Class S returns to its gate. */
 	if (border->class == CLASS_D) {
-		if (!border_read_stack(border, exit))
+		if (border_rarely(!border_read_stack(border, exit)))
 			return border_refuse(SUSPECT_MODE);
 		if (module_has(border->module, exit->return_address))
 			return border_match_jump(border, exit, claim.entry);
@@ -137,9 +164,11 @@ static __always_inline struct border_claim border_match_entry(struct border *bor
 		if (border_is_leaf(border, exit->return_address))
 			return border_refuse(SUSPECT_RETURN);
 	}
-	if (free == BORDER_NONE && dead == BORDER_NONE)
+	activation = border_find(border, used);
+	if (border_rarely(activation == BORDER_NONE))
 		return border_refuse(SUSPECT_POOL);
-	claim.word = activation_read(&border->activations[claim.activation]);
+	claim.activation = activation;
+	claim.word = activation_read(&border->activations[activation]);
 	return claim;
 }
 
@@ -147,38 +176,30 @@ static __always_inline struct border_claim border_match(struct border *border,
 							struct border_exit *exit)
 {
 	u64 used = __atomic_load_n(border->used, __ATOMIC_ACQUIRE);
-	u32 free = ~used ? (u32)__builtin_ctzll(~used) : BORDER_NONE, dead = BORDER_NONE;
 	u8 suspicion = SUSPECT_PLACE;
 
-	if (!exit->is_proper)
+	if (border_rarely(!exit->is_proper))
 		return border_refuse(SUSPECT_MODE);
 	/* An activation that was interrupted at an entry point resumes there. */
-	if (free >= border->activation_count)
-		free = BORDER_NONE;
 	for (u64 left = used; left; left &= left - 1) {
-		u32 i = __builtin_ctzll(left);
+		u64 i = __builtin_ctzll(left);
 		const struct border_activation *activation = &border->activations[i];
 		u64 word = activation_read(activation);
 		u8 state = word_state(word);
 
 		if (activation->back.rsp == exit->at.rsp &&
-		    word_registration(word) == border->registration_number) {
+		    border_has(border, word)) {
 			struct border_claim claim = { .activation = i, .word = word };
 
 			claim.crossing = border_returns(border, activation, state, exit->at.rip,
 							&claim.fixup);
-			if (claim.crossing != BORDER_REFUSED)
+			if (border_mostly(claim.crossing != BORDER_REFUSED))
 				return claim;
 			if (state == ACTIVATION_DEAD && activation->back.rip == exit->at.rip)
 				suspicion = SUSPECT_DEAD;
 		}
-		/* For an entry: a free one, or else a dead one. */
-		if (state == ACTIVATION_FREE && free == BORDER_NONE)
-			free = i;
-		if (state == ACTIVATION_DEAD && dead == BORDER_NONE)
-			dead = i;
 	}
-	return border_match_entry(border, exit, suspicion, free, dead);
+	return border_match_entry(border, exit, suspicion, used);
 }
 
 /* ---- border-in: the crossing ---- */
@@ -198,8 +219,8 @@ static __always_inline void border_unwind(struct border *border, u8 except,
 			continue;
 		if (activation->stack == exit->stack && activation->back.rsp <= exit->at.rsp)
 			activation_change(activation, word,
-					  activation_step(word, ACTIVATION_DIE, border->cpu_number,
-							  word_registration(word)));
+					  activation_step(word, ACTIVATION_DIE,
+							  word & WORD_REGISTRATION));
 	}
 }
 
@@ -211,8 +232,7 @@ static __always_inline void border_step(struct border *border, u32 activation, u
 
 	if (event == ACTIVATION_RETURN)
 		border_mark(border, activation, 0);
-	activation_leave(own, activation_step(word, event, border->cpu_number,
-					      border->registration_number));
+	activation_leave(own, activation_step(word, event, border->who));
 }
 
 static __always_inline int border_admits(struct border *border, const struct border_claim *claim,
@@ -231,7 +251,6 @@ static __always_inline void border_begin(struct border *border,
 					 const struct border_claim *claim)
 {
 	const struct border_module *module = border->module;
-	struct border_place home = border_place(exit->return_address, exit->at.rsp + 8);
 
 	activation->stack = exit->stack;
 	activation->entry = claim->entry;
@@ -243,9 +262,7 @@ static __always_inline void border_begin(struct border *border,
 		activation->inside = border_place(exit->at.rip, top - 8);
 		return;
 	}
-	activation->home = home;
-	activation->exit = home;
-	activation->inside = exit->at;
+	activation->exit = border_place(exit->return_address, exit->at.rsp + 8);
 }
 
 /* The fetch is no crossing. */
@@ -264,13 +281,12 @@ static __always_inline u8 border_take(struct border *border, const struct border
 	struct border_activation *activation = &border->activations[claim->activation];
 	u8 how = crossing == BORDER_IN_CALL ? ACTIVATION_CLAIM : ACTIVATION_RESUME;
 
-	if (!activation_change(activation, claim->word,
-			       activation_step(claim->word, how, border->cpu_number,
-					       border->registration_number)))
+	if (border_rarely(!activation_change(activation, claim->word,
+					     activation_step(claim->word, how, border->who))))
 		return BORDER_REFUSED;
 	if (crossing == BORDER_IN_CALL)
 		border_mark(border, claim->activation, 1);
-	if (!border_admits(border, claim, crossing)) {
+	if (border_rarely(!border_admits(border, claim, crossing))) {
 		activation->back = exit->at;
 		border_step(border, claim->activation,
 			    how == ACTIVATION_CLAIM ? ACTIVATION_RETURN : ACTIVATION_DIE);
@@ -279,9 +295,7 @@ static __always_inline u8 border_take(struct border *border, const struct border
 	border_unwind(border, claim->activation, exit);
 	if (crossing == BORDER_IN_CALL)
 		border_begin(border, activation, exit, claim);
-	else if (border->class == CLASS_D)
-		/* An exception may resume at another place, and a call by an entry. */
-		activation->inside = exit->at;
+	border->go = border->class == CLASS_S ? activation->inside : exit->at;
 	border->crossing = crossing;
 	cpu_enter(border, claim);
 	return crossing;
@@ -336,7 +350,7 @@ static __always_inline u8 border_recognize(struct border *border,
 	if (border_is_hidden(border, exit))
 		return BORDER_REFUSED;
 	/* An interrupt may come after a jump out of the text and before its first fetch. */
-	if (!exit->is_fetch && module_has(border->module, exit->at.rip))
+	if (!exit->is_fetch && exit->is_inside)
 		return border_is_on_its_stack(border, activation, exit) ? BORDER_OUT_INT :
 									  BORDER_REFUSED;
 	if (border_is_same(exit->at, activation->exit))
@@ -367,15 +381,16 @@ static __always_inline void border_record(struct border *border,
 	border->go = exit->at;
 	switch (border->crossing) {
 	case BORDER_OUT_CALL:
-		activation->inside = border_place(exit->return_address,
-						  exit->at.rsp + exit->above + 8);
-		activation->back = activation->inside;
+		activation->back = border_place(exit->return_address,
+						exit->at.rsp + exit->above + 8);
 		break;
 	case BORDER_OUT_INT:
 		activation->cause = exit->cause;
-		activation->inside = exit->at;
-		activation->back = is_secret ? stub : exit->at;
-		border->go = activation->back;
+		if (is_secret) {
+			activation->inside = exit->at;
+			border->go = stub;
+		}
+		activation->back = border->go;
 		break;
 	case BORDER_OUT_RET:
 		if (is_secret)
@@ -395,7 +410,7 @@ static __always_inline u8 border_end(const struct border *border, u8 crossing)
 	if (crossing == BORDER_OUT_RET)
 		return ACTIVATION_RETURN;
 	/* While the registration dies, nothing returns to M. */
-	if (crossing == BORDER_REFUSED || !registration_runs(border->registration))
+	if (crossing == BORDER_REFUSED || border_rarely(!registration_runs(border->registration)))
 		return ACTIVATION_DIE;
 	return crossing == BORDER_OUT_CALL ? ACTIVATION_CALL : ACTIVATION_INTERRUPT;
 }
@@ -410,13 +425,13 @@ static __always_inline u8 border_leave(struct border *border, struct border_acti
 	border->crossing = crossing;
 	border->publish = border_end(border, crossing);
 	border_record(border, activation, exit);
-	cpu_leave(border);
+	cpu_leave(border, index);
 	if (!exit->is_fetch && !border_is_hidden(border, exit))
 		border_act(border, ACT_DELIVER, 0);
 	border_act(border, ACT_PUBLISH, index);
 	if (crossing == BORDER_REFUSED)
 		border_suspect(border, SUSPECT_EXIT);
-	if (crossing != BORDER_OUT_RET)
+	if (crossing != BORDER_OUT_RET || border_mostly(entry == ENTRY_CALL))
 		return crossing;
 	if (entry == ENTRY_INIT)
 		border_act(border, ACT_CHANGE, EVENT_SEAL);
@@ -445,7 +460,20 @@ static __always_inline u8 border_out(struct border *border, struct border_exit *
 /* Carries out ACT_PUBLISH for this activation, which this CPU has. */
 static __always_inline void border_publish(struct border *border, u32 activation)
 {
-	border_step(border, activation, border->publish);
+	/* With a constant event, a step is a comparison. */
+	switch (border->publish) {
+	case ACTIVATION_CALL:
+		border_step(border, activation, ACTIVATION_CALL);
+		break;
+	case ACTIVATION_INTERRUPT:
+		border_step(border, activation, ACTIVATION_INTERRUPT);
+		break;
+	case ACTIVATION_RETURN:
+		border_step(border, activation, ACTIVATION_RETURN);
+		break;
+	default:
+		border_step(border, activation, ACTIVATION_DIE);
+	}
 }
 
 #endif /* GUARD_BORDER_CROSSINGS_H */

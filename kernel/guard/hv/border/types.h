@@ -18,6 +18,10 @@ typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
+/* Where a compiler puts code: which way a crossing goes that is one, and is not the first. */
+#define border_mostly(condition)	__builtin_expect(!!(condition), 1)
+#define border_rarely(condition)	__builtin_expect(!!(condition), 0)
+
 /* A place in code, with the stack pointer that belongs to it. */
 struct border_place {
 	u64 rip;
