@@ -14,6 +14,7 @@ mod exit;
 mod guard;
 mod ioctl;
 mod keys;
+mod kernel;
 mod leaves;
 mod lookup;
 mod machine;
