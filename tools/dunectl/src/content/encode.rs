@@ -125,7 +125,8 @@ pub fn encode(metadata: &Metadata, addresses: &dyn Addresses) -> Result<Vec<u8>>
         ]);
     }
     let Encoder { places, targets, relocations, sites, contents, holes, mut bytes, .. } = encoder;
-    let addresses: Vec<_> = places.iter().chain(&targets).flat_map(|one| one.to_le_bytes()).collect();
+    let addresses: Vec<_> =
+        places.iter().chain(&targets).flat_map(|one| one.to_le_bytes()).collect();
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     let parts = [&sections, &relocations, &sites, &contents, &holes, &entries, &bugs, &fixups];
     let size = HEADER

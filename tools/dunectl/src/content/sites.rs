@@ -76,7 +76,10 @@ impl Content {
     /// These bytes, and one of these relative targets outside of the module.
     fn branch(opcode: &[u8], targets: Targets) -> Content {
         let offset = opcode.len() as u64;
-        Content { bytes: [opcode, &[0; 4]].concat(), holes: vec![Hole::Outside { offset, targets }] }
+        Content {
+            bytes: [opcode, &[0; 4]].concat(),
+            holes: vec![Hole::Outside { offset, targets }],
+        }
     }
 
     /// These bytes, and this relative target.
@@ -378,7 +381,8 @@ fn simple_patches(module: &Module) -> Result<Vec<Patch>> {
         let mut contents: Vec<_> = nops(len).iter().map(|bytes| Content::of(bytes)).collect();
         if len >= 5 {
             let calls = nops(len - 5).into_iter();
-            contents.extend(calls.map(|rest| Content::branch(&[CALL], Targets::Paravirt).then(&rest)));
+            contents
+                .extend(calls.map(|rest| Content::branch(&[CALL], Targets::Paravirt).then(&rest)));
         }
         add(Kind::Paravirt, at, contents)?;
     }
@@ -601,7 +605,9 @@ fn alternatives(module: &Module, inner: &[Patch]) -> Result<Vec<Patch>> {
             // Since 6.8 a call through pv_ops is an alternative.
             if whole.bytes.starts_with(&[0xff]) && old >= 5 {
                 for rest in nops(old as usize - 5) {
-                    contents.extend(whole.with(0, &Content::branch(&[CALL], Targets::Paravirt).then(&rest)));
+                    contents.extend(
+                        whole.with(0, &Content::branch(&[CALL], Targets::Paravirt).then(&rest)),
+                    );
                 }
                 let empty = nops(old as usize);
                 contents.extend(empty.iter().filter_map(|one| whole.with(0, &Content::of(one))));
