@@ -2,7 +2,7 @@
 //! The running kernel: where its symbols are, by /proc/kallsyms, and what its memory has, by
 //! /proc/kcore. A file can take the place of both (`dunectl guard encode --kernel`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -11,6 +11,8 @@ type Result<T> = std::result::Result<T, String>;
 
 const NAMES: &str = "/proc/kallsyms";
 const CORE: &str = "/proc/kcore";
+/// How a module's entry in the table of what it exports is named.
+const TABLE: &str = "__ksymtab_";
 
 pub struct Kernel {
     /// The symbols of the kernel itself, sorted by address.
@@ -67,18 +69,28 @@ impl Kernel {
     fn parse(text: &str, memory: Memory) -> Kernel {
         let mut names = Vec::new();
         let mut exported = HashMap::new();
+        let mut modules = Vec::new();
+        let mut in_tables = HashSet::new();
         for line in text.lines() {
             let words: Vec<_> = line.split_whitespace().collect();
             // A module's symbol has the module after it.
             let [address, kind, name, ref module @ ..] = words[..] else { continue };
             let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-            if kind.starts_with(|c: char| c.is_ascii_uppercase()) {
-                // The kernel's come first.
-                exported.entry(name.to_owned()).or_insert(address);
-            }
-            if module.is_empty() && kind != "=" {
+            if let [module] = *module {
+                if let Some(name) = name.strip_prefix(TABLE) {
+                    in_tables.insert((name, module));
+                }
+                modules.push((address, name, module));
+            } else if kind != "=" {
+                if kind.starts_with(|c: char| c.is_ascii_uppercase()) {
+                    exported.insert(name.to_owned(), address);
+                }
                 names.push((address, name.to_owned()));
             }
+        }
+        modules.retain(|&(_, name, module)| in_tables.contains(&(name, module)));
+        for (address, name, _) in modules {
+            exported.entry(name.to_owned()).or_insert(address);
         }
         names.sort();
         Kernel { names, exported, memory }
@@ -154,7 +166,8 @@ mod tests {
     fn kernel() -> Kernel {
         Kernel::parse(
             "ffffffff81000200 T memset\nffffffff81000100 T memcpy\nffffffff81000100 T __memcpy\n\
-             ffffffffc0000140 t other\t[module]\nffffffffc0000180 T shared\t[module]\n\
+             ffffffffc0000140 t other\t[module]\nffffffffc0000180 t shared\t[module]\n\
+             ffffffffc0000800 r __ksymtab_shared\t[module]\nffffffffc0100000 t shared\t[b]\n\
              ffffffff81000080 t shared\n0000000000001000 A pcpu_hot\n\
              ffffffff81000100 = 12\n",
             Memory::Words([(0xffff_ffff_8100_0100, 0x12)].into()),
