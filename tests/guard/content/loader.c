@@ -15,9 +15,9 @@ const char *const patchings[PATCHINGS] = { "unpatched", "an old processor", "a n
 #define PER_CPU		0x3a000ull
 #define KERNEL		0xffffffff81000000ull
 
-/* Where patches lead. */
+/* Where patches lead: before and after the symbols. */
 #define RETURN_THUNK	(KERNEL - 0x10000)
-#define FTRACE_CALLER	(KERNEL - 0xe000)
+#define FTRACE_CALLER	(BASE(0) - 0x10000)
 #define PARAVIRT	(KERNEL - 0xc000)
 #define STATIC_CALL	(KERNEL - 0xa000)
 
