@@ -172,7 +172,8 @@ static void lies(enum lie which, unsigned long value, int err, const char *what)
 
 static void all_lies(void)
 {
-	unsigned long other = kernel_address("napi_schedule_prep");
+	/* To which the module does not refer. */
+	unsigned long other = kernel_address("prepare_to_wait");
 
 	lies(OTHER_PAGE, 0, ENOEXEC, "a page with other bytes");
 	lies(SAME_PAGE, 0, ENOEXEC, "a copy of a page, to which no address leads");
