@@ -29,6 +29,9 @@
 /* A function of the kernel's that the module executes itself. */
 #define LEAF	"napi_schedule_prep"
 
+/* One that the module does not refer to. */
+#define OTHER	"prepare_to_wait"
+
 #define DENIED	((unsigned long long)-EPERM)
 
 static int guard;
@@ -161,7 +164,11 @@ static void attack_content(char **names)
 		{ NAMED("described-livepatch", "a live patch of the module"),
 		  BY_US(hook_by_livepatch), .stopped = SECRET },
 		{ NAMED("into-leaf", "calls of another function that lead to a leaf"),
-		  BY_LIE(INTO_LEAF, kernel_address(LEAF)), .stopped = ENOEXEC },
+		  BY_LIE(OTHER_SYMBOL, kernel_address(LEAF)), .stopped = ENOEXEC },
+		{ NAMED("other-symbol", "calls of a function that lead to another one"),
+		  BY_LIE(OTHER_SYMBOL, kernel_address(OTHER)), .stopped = ENOEXEC },
+		{ NAMED("other-patch", "a call of a function in the place of ftrace's"),
+		  BY_LIE(OTHER_PATCH, kernel_address(OTHER)), .stopped = ENOEXEC },
 		{ NAMED("patch-leaf", "a leaf that the kernel has changed"), BY_US(patch_leaf),
 		  .stopped = 1 },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),

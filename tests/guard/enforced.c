@@ -172,6 +172,9 @@ static void lies(enum lie which, unsigned long value, int err, const char *what)
 
 static void all_lies(void)
 {
+	/* To which the module does not refer. */
+	unsigned long other = kernel_address("prepare_to_wait");
+
 	lies(OTHER_PAGE, 0, ENOEXEC, "a page with other bytes");
 	lies(SAME_PAGE, 0, ENOEXEC, "a copy of a page, to which no address leads");
 	lies(SWAPPED_PAGES, 0, ENOEXEC, "two pages in another order");
@@ -199,9 +202,12 @@ static void all_lies(void)
 	lies(RELEASED_EARLY, 0, EINVAL, "a release of init before the module is armed");
 	lies(LOADED_TWICE, 0, EBUSY, "a module that is guarded already");
 	lies(LOADED_TWICE, 1, EINVAL, "and as another one");
+	lies(OTHER_SYMBOL, other, ENOEXEC, "calls of one function lead to another one");
+	lies(OTHER_PATCH, other, ENOEXEC, "a call of a function in the place of ftrace's");
+	lies(OTHER_PATCH, kernel_address("ftrace_caller"), 0, "and one of ftrace's");
 	if (leaf) {
-		lies(INTO_LEAF, leaf, ENOEXEC, "calls of another function lead to a leaf");
-		lies(INTO_LEAF, leaf + 1, ENOEXEC, "and to the middle of one");
+		lies(OTHER_SYMBOL, leaf, ENOEXEC, "calls of another function lead to a leaf");
+		lies(OTHER_SYMBOL, leaf + 1, ENOEXEC, "and to the middle of one");
 	}
 }
 
@@ -313,6 +319,7 @@ int main(void)
 	says("bind --force", "/tmp/inside.toml", 0, "dune_guard_inside is bound by");
 	says("register", "/tmp/inside.toml", 1, "the guard is not launched");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "a launch");
+	says("register", "/tmp/inside.toml", 1, "which no loaded module has: load that one first");
 	outside_load("arm=0");
 
 	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
@@ -320,6 +327,8 @@ int main(void)
 	is(guard_request(fd, DUNE_GUARD_STOP), 0, "the guard is stopped");
 	returns("read", 0, 0, SECRET, "the module works without it");
 	is(module_unload("dune_guard_inside"), 0, "it is unloaded");
+	is(module_unload("dune_guard_outside"), 0, "and so can be what it refers to");
+	outside_load("arm=0");
 	is(guard_request(fd, DUNE_GUARD_LAUNCH), 0, "another launch");
 	add_leaves();
 	says("register", "/tmp/inside.toml", 0, "dune_guard_inside is registered");
@@ -357,7 +366,7 @@ int main(void)
 	many_places();
 	is_armed();
 	unload();
-	is(module_unload("dune_guard_outside"), 0, "the other one is unloaded, too");
+	ok(module_unload("dune_guard_outside"), "the other one, whose functions it calls, stays");
 	klog_end(&log);
 	return done();
 }

@@ -186,6 +186,10 @@ static void driver(int fd, const char *file, const char *name)
 		skip("the machine does not have it", "%s is recognized", file);
 		return;
 	}
+	/* The modules to which it refers come first. */
+	if (!shell("%.0sfor one in $(modinfo -F depends %s | tr , ' '); do modprobe $one; done",
+		   path, ""))
+		bail("what %s needs cannot be loaded", file);
 	describe(path, "");
 	if (register_it(fd, 0))
 		bail("%s is not registered: %s", file, request.text);

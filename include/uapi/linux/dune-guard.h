@@ -16,7 +16,7 @@
 #include <linux/types.h>
 
 /* dune_guard_status.version: a change that older programs would not understand counts it up. */
-#define DUNE_GUARD_VERSION	2
+#define DUNE_GUARD_VERSION	3
 
 /* dune_guard_status.state */
 #define DUNE_GUARD_OFF		0
@@ -158,20 +158,19 @@ struct dune_guard_privilege {
 
 /* The most functions of the kernel's that a module executes itself. */
 #define DUNE_GUARD_LEAVES	32
-#define DUNE_GUARD_NO_SYMBOL	0xffffffff
 
 /**
  * struct dune_guard_leaf - a function of the kernel's that a module executes without leaving
  * (docs/guard-modules.md)
  * @address:	linear
  * @size:	in bytes, at most 4096
- * @symbol:	of the description, the one by which the module calls it, or DUNE_GUARD_NO_SYMBOL
+ * @reserved:	0
  * @sha256:	of its bytes
  */
 struct dune_guard_leaf {
 	__u64 address;
 	__u32 size;
-	__u32 symbol;
+	__u32 reserved;
 	__u8 sha256[32];
 };
 
@@ -179,7 +178,8 @@ struct dune_guard_leaf {
  * struct dune_guard_registration - DUNE_GUARD_REGISTER, _UNREGISTER and _GET_REGISTRATION: a module
  * that is known by its content
  * @description:	_REGISTER, input: the address of the description (see
- *			docs/guard-modules.md)
+ *			docs/guard-modules.md). It has the addresses of all that the module refers
+ *			to, in this boot; modules with such an address stay loaded meanwhile
  * @size:		_REGISTER, input: its size; _GET_REGISTRATION returns it
  * @index:		_GET_REGISTRATION, input: which one, from 0
  * @state:		_GET_REGISTRATION returns DUNE_GUARD_WAITING, ...
@@ -275,7 +275,8 @@ struct dune_guard_crossings {
  * EINVAL: the guard is not launched, the description is damaged or for another kernel, or a flag or
  * @on_suspicion is not known; EPERM: it is sealed; EEXIST: the module is registered already;
  * ENOSPC: there are too many; ENOMEM: there is no memory left, or none of the guard's; EOPNOTSUPP:
- * the module is of class S; ENOEXEC: a function of the kernel's has other bytes than its entry.
+ * the module is of class S; ENOEXEC: a function of the kernel's has other bytes than its entry;
+ * EAGAIN: a module that it refers to is about to be unloaded, or it refers to more than 32.
  */
 #define DUNE_GUARD_REGISTER		_IOWR('g', 6, struct dune_guard_registration)
 /* EINVAL, EPERM: as above; ENOENT: it is not registered. */

@@ -67,7 +67,8 @@ static int check_relocation(const struct content *content, const struct content_
 	case CONTENT_EXTERNAL:
 		return one->symbol < content->header->symbols;
 	case CONTENT_OUTSIDE:
-		return is_hole && one->kind == CONTENT_PC32;
+		return is_hole && one->kind == CONTENT_PC32 && one->addend >= 0 &&
+		       is_part(one->symbol, one->addend, content->header->targets);
 	default:
 		return one->region < CONTENT_REGIONS;
 	}
@@ -254,6 +255,8 @@ int content_open(struct content *content, const void *blob, u64 size)
 	    !is_name(header->name) || !is_name(header->kernel))
 		return 0;
 	content->header = header;
+	content->symbols = take(&rest, header->symbols, sizeof(*content->symbols));
+	content->targets = take(&rest, header->targets, sizeof(*content->targets));
 	content->sections = take(&rest, header->sections, sizeof(*content->sections));
 	content->relocations = take(&rest, header->relocations, sizeof(*content->relocations));
 	content->sites = take(&rest, header->sites, sizeof(*content->sites));
@@ -265,9 +268,7 @@ int content_open(struct content *content, const void *blob, u64 size)
 	content->bytes = take(&rest, header->bytes, sizeof(*content->bytes));
 	if (!rest.start || rest.left)
 		return 0;
-	/* Symbols have no part: their number is only bounded. */
-	return header->symbols <= 0x10000 && check_contents(content) && check_sections(content) &&
-	       check_places(content);
+	return check_contents(content) && check_sections(content) && check_places(content);
 }
 
 /* ---- the module ---- */
@@ -275,7 +276,6 @@ int content_open(struct content *content, const void *blob, u64 size)
 struct check {
 	const struct content *content;
 	const struct content_memory *memory;
-	struct content_symbol *symbols;
 	struct content_finding finding;
 };
 
@@ -311,12 +311,19 @@ static int is_outside(const struct check *check, u64 address)
 	return 1;
 }
 
-/*
- * Whether the field at @offset of @region has what the relocation @one writes; @symbol is then
- * where its symbol is.
- */
+static int is_target(const struct content *content, const struct content_relocation *one, u64 value)
+{
+	const u64 *target = content->targets + one->symbol, *end = target + one->addend;
+
+	for (; target < end; target++)
+		if (*target == value)
+			return 1;
+	return 0;
+}
+
+/* Whether the field at @offset of @region has what the relocation @one writes. */
 static int has_target(const struct check *check, const struct content_relocation *one, u32 region,
-		      u32 offset, u64 *symbol)
+		      u32 offset)
 {
 	u32 size = field_size[one->kind];
 	u64 value = read(check, region, offset, size);
@@ -325,34 +332,17 @@ static int has_target(const struct check *check, const struct content_relocation
 		value = (s64)(s32)value;
 	if (one->kind == CONTENT_PC32 || one->kind == CONTENT_PC64)
 		value += check->memory[region].address + offset + size;
-	*symbol = value - (s64)one->addend;
-	if (one->region >= CONTENT_REGIONS)
-		return is_outside(check, value);
-	if (!check->memory[one->region].size)
+	if (one->region < CONTENT_REGIONS)
+		return check->memory[one->region].size &&
+		       value == check->memory[one->region].address + (s64)one->addend;
+	/* The kernel also says where the module is: perhaps where its symbols are. */
+	if (!is_outside(check, value))
 		return 0;
-	return *symbol == check->memory[one->region].address;
+	if (one->region == CONTENT_OUTSIDE)
+		return is_target(check->content, one, value);
+	return value == check->content->symbols[one->symbol] + (s64)one->addend;
 }
 
-/* All relocations of a symbol agree where it is. */
-static int is_relocated(struct check *check, const struct content_relocation *one, u32 region,
-			u32 offset)
-{
-	struct content_symbol *symbol;
-	u64 value;
-
-	if (!has_target(check, one, region, offset, &value))
-		return 0;
-	if (one->region != CONTENT_EXTERNAL)
-		return 1;
-	symbol = &check->symbols[one->symbol];
-	if (!symbol->is_known) {
-		symbol->is_known = 1;
-		symbol->value = value;
-	}
-	return symbol->value == value;
-}
-
-/* Linux may have changed where a site's external targets are: they only lie outside. */
 static int has_content(const struct check *check, const struct content_bytes *one, u32 region,
 		       u32 offset)
 {
@@ -360,11 +350,10 @@ static int has_content(const struct check *check, const struct content_bytes *on
 	const struct content_relocation *last = hole + one->holes;
 	const u8 *bytes = check->content->bytes + one->first_byte;
 	u32 i = 0;
-	u64 symbol;
 
 	while (i < one->length) {
 		if (hole != last && hole->offset == i) {
-			if (!has_target(check, hole, region, offset + i, &symbol))
+			if (!has_target(check, hole, region, offset + i))
 				return 0;
 			i += field_size[hole++->kind];
 			continue;
@@ -433,7 +422,7 @@ static int has_section(struct check *check, const struct content_section *sectio
 
 			offset = one->offset;
 			length = field_size[one->kind];
-			if (!is_relocated(check, one, region, section->offset + offset))
+			if (!has_target(check, one, region, section->offset + offset))
 				return differs(check, CONTENT_RELOCATION, region,
 					       section->offset + offset);
 		}
@@ -482,19 +471,16 @@ static int has_region(struct check *check, u32 region)
 }
 
 struct content_finding content_check(const struct content *content,
-				     const struct content_memory memory[CONTENT_REGIONS],
-				     struct content_symbol *symbols)
+				     const struct content_memory memory[CONTENT_REGIONS])
 {
 	static const u8 regions[] = {
 		CONTENT_TEXT, CONTENT_RODATA, CONTENT_INIT_TEXT, CONTENT_INIT_RODATA,
 	};
-	struct check check = { .content = content, .memory = memory, .symbols = symbols };
+	struct check check = { .content = content, .memory = memory };
 	int init_is_gone = !memory[CONTENT_INIT_TEXT].size && !memory[CONTENT_INIT_RODATA].size &&
 			   !memory[CONTENT_INIT_DATA].size;
 	u32 i;
 
-	for (i = 0; i < content->header->symbols; i++)
-		symbols[i].is_known = 0;
 	for (i = 0; i < CONTENT_REGIONS; i++)
 		if (memory[i].size > CONTENT_MAX_MEMORY ||
 		    (is_content(i) && memory[i].size && !memory[i].pages)) {

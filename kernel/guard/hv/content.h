@@ -5,9 +5,10 @@
  * byte. docs/guard-modules.md has the idea; tools/dunectl/src/content/encode.rs writes the
  * description.
  *
- * The description is one block of memory, little-endian: struct content_header, and then the parts
- * in the order of the header's counts. It may come from anybody and be wrong in any way; but nobody
- * else may write it while it is used. Like border/, this is plain C that calls nothing outside of
+ * The description is one block of memory, little-endian: struct content_header, where everything
+ * is that the module refers to and that is not its own, and then the other parts in the order of
+ * the header's counts. It may come from anybody and be wrong in any way; but nobody else may write
+ * it while it is used. Like border/, this is plain C that calls nothing outside of
  * this folder, and that a program of the tests compiles, too (tests/guard/content/).
  */
 #ifndef GUARD_HV_CONTENT_H
@@ -21,7 +22,7 @@ typedef int s32;
 typedef long long s64;
 
 #define CONTENT_MAGIC		0x31434744	/* "DGC1" */
-#define CONTENT_VERSION		3
+#define CONTENT_VERSION		4
 #define CONTENT_NAME		64
 #define CONTENT_PAGE		4096
 
@@ -47,7 +48,7 @@ enum content_region {
 
 /* Instead of a region, in struct content_relocation */
 #define CONTENT_EXTERNAL	0xff	/* @symbol, which must be outside of the module */
-#define CONTENT_OUTSIDE		0xfe	/* any address outside of the module; in holes alone */
+#define CONTENT_OUTSIDE		0xfe	/* in holes alone: one of some targets outside of it */
 
 /* What a relocation writes: the target, or its distance from the end of the field. */
 enum content_relocation_kind {
@@ -64,7 +65,8 @@ enum content_relocation_kind {
  * @class:	enum border_class
  * @sections:	how many of each of the following parts there are
  * @bytes:	of the contents, without their holes; a multiple of 4
- * @symbols:	how many external symbols there are; they have only numbers
+ * @symbols:	how many external symbols there are
+ * @targets:	how many addresses there are to which Linux's patches may lead
  * @name:	of the module, as in /proc/modules; ended by a 0
  * @kernel:	the release of the kernel for which it was built; ended by a 0
  */
@@ -83,7 +85,8 @@ struct content_header {
 	u32 fixups;
 	u32 bytes;
 	u32 symbols;
-	u32 reserved[2];
+	u32 targets;
+	u32 reserved;
 	char name[CONTENT_NAME];
 	char kernel[CONTENT_NAME];
 };
@@ -107,6 +110,7 @@ struct content_relocation {
 	u8 region;
 	u16 symbol;
 	s32 addend;	/* to the symbol, or to the start of @region */
+	/* CONTENT_OUTSIDE: @addend is how many targets it may lead to, and @symbol the first one */
 };
 
 /*
@@ -152,9 +156,14 @@ struct content_fixup {
 	u32 reg;
 };
 
-/* The parts of a description, as content_open() found them. */
+/*
+ * The parts of a description, as content_open() found them. @symbols and @targets are addresses of
+ * the running kernel's.
+ */
 struct content {
 	const struct content_header *header;
+	const u64 *symbols;
+	const u64 *targets;
 	const struct content_section *sections;
 	const struct content_relocation *relocations;
 	const struct content_site *sites;
@@ -168,7 +177,7 @@ struct content {
 
 /*
  * Finds the parts of a description. Returns whether all of it is consistent. @blob is aligned
- * to 4 bytes.
+ * to 8 bytes.
  */
 int content_open(struct content *content, const void *blob, u64 size);
 
@@ -203,19 +212,12 @@ struct content_finding {
 	u32 offset;
 };
 
-/* For content_check(), one for each of header->symbols: what the symbol was found to be. */
-struct content_symbol {
-	u64 value;
-	u32 is_known;
-};
-
 /*
  * Compares a module with its description. Without memory for init's regions, only the others are
  * compared. Nobody may change the module meanwhile.
  */
 struct content_finding content_check(const struct content *content,
-				     const struct content_memory memory[CONTENT_REGIONS],
-				     struct content_symbol *symbols);
+				     const struct content_memory memory[CONTENT_REGIONS]);
 
 /*
  * The patch site that has the byte at @offset of @region, or 0; @start is then the site's offset.

@@ -38,8 +38,6 @@ static bool is_readable(u64 page)
 static void drop(struct hv_known *known)
 {
 	hv_pool_give(known->blob, known->blob_pages);
-	if (known->symbols)
-		hv_pool_give(known->symbols, known->symbol_pages);
 	if (known->tally)
 		hv_pool_give(known->tally, HV_TALLY_PAGES);
 	if (known->leaves)
@@ -103,10 +101,7 @@ static s64 take_description(struct hv_known *known, const struct hv_description 
 		if (!known->tally)
 			return -ENOMEM;
 	}
-	/* Now, so that the comparison needs no memory. */
-	known->symbol_pages = pages_of(known->content.header->symbols * sizeof(*known->symbols));
-	known->symbols = known->symbol_pages ? hv_pool_take(known->symbol_pages) : NULL;
-	return known->symbols || !known->symbol_pages ? 0 : -ENOMEM;
+	return 0;
 }
 
 s64 hv_describe(struct hv_cpu *cpu, u64 *b, u64 at)
@@ -448,44 +443,6 @@ s64 hv_compose(struct hv_guarded *guarded, u64 at)
 	return err;
 }
 
-/* The first relocation of a symbol. */
-static struct content_finding relocation_of(const struct content *content, u32 symbol)
-{
-	struct content_finding finding = { .verdict = CONTENT_RELOCATION };
-	u32 i, k;
-
-	for (i = 0; i < content->header->sections; i++) {
-		const struct content_section *section = &content->sections[i];
-		const struct content_relocation *one =
-			&content->relocations[section->first_relocation];
-
-		for (k = 0; k < section->relocations; k++, one++) {
-			if (one->region != CONTENT_EXTERNAL || one->symbol != symbol)
-				continue;
-			finding.region = section->region;
-			finding.offset = section->offset + one->offset;
-			return finding;
-		}
-	}
-	return finding;
-}
-
-/* A leaf is called by its own symbol, and at its beginning. */
-static struct content_finding check_leaves(const struct hv_known *known)
-{
-	const struct hv_leaf *leaf;
-	u32 i;
-
-	for (i = 0; i < known->content.header->symbols; i++) {
-		if (!known->symbols[i].is_known)
-			continue;
-		leaf = hv_leaf_at(known->leaves, known->symbols[i].value);
-		if (leaf && (leaf->symbol != i || leaf->address != known->symbols[i].value))
-			return relocation_of(&known->content, i);
-	}
-	return (struct content_finding){ .verdict = CONTENT_MATCHES };
-}
-
 struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	const struct hv_known *known = guarded->known;
@@ -493,9 +450,7 @@ struct content_finding hv_check_content(struct hv_cpu *cpu, const struct hv_guar
 	u64 physical;
 	u32 i;
 
-	finding = content_check(&known->content, known->memory, known->symbols);
-	if (finding.verdict == CONTENT_MATCHES && known->leaves)
-		finding = check_leaves(known);
+	finding = content_check(&known->content, known->memory);
 	for (i = 0; finding.verdict == CONTENT_MATCHES && i < guarded->golden; i++) {
 		struct hv_place place = hv_place(guarded, i);
 

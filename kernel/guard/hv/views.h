@@ -185,19 +185,18 @@ struct hv_description {
  * struct hv_leaf - a function of the kernel's that M executes without leaving (leaf.c)
  * @address:	linear
  * @size:	in bytes
- * @symbol:	of content_header.symbols, the one by which the module calls it; or HV_NO_SYMBOL
+ * @reserved:	0
  * @hash:	SHA-256 of its bytes
  */
 struct hv_leaf {
 	u64 address;
 	u32 size;
-	u32 symbol;
+	u32 reserved;
 	u8 hash[SHA256_SIZE];
 };
 
 #define HV_LEAVES	32
 #define HV_LEAF_PAGES	16
-#define HV_NO_SYMBOL	0xffffffff
 
 struct hv_leaf_list {
 	u64 count;
@@ -270,7 +269,6 @@ struct hv_tally_row {
  * struct hv_known - a description that the guard has, from before the seal
  * @content:	its parts
  * @blob:	the guard's copy; NULL: there is none
- * @symbols:	for content_check()
  * @privileges:	what the module gets when it is loaded
  * @tally:	HV_TALLY_ROWS, since the module was last loaded; or NULL
  * @memory:	where the module is, while it is loaded; @pages are its golden frames
@@ -282,8 +280,6 @@ struct hv_known {
 	struct content content;
 	void *blob;
 	u32 blob_pages;
-	u32 symbol_pages;
-	struct content_symbol *symbols;
 	struct hv_privilege privileges[HV_PRIVILEGES];
 	u32 privilege_count;
 	struct hv_tally_row *tally;

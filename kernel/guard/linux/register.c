@@ -26,6 +26,9 @@
 #include "guard/linux/guard.h"
 #include "guard/linux/views.h"
 
+/* The most other modules that a registered one may refer to. */
+#define MOST_NEEDED	32
+
 /**
  * struct registration - a description and what became of its module
  * @in_list:	in registrations
@@ -41,6 +44,7 @@
  * @error:	of DUNE_GUARD_FAILED
  * @finding:	of DUNE_GUARD_DIFFERS
  * @choice:	for suspicious activity
+ * @needed:	the modules to which it refers; they stay loaded, since their addresses are known
  */
 struct registration {
 	struct list_head in_list;
@@ -56,6 +60,8 @@ struct registration {
 	int error;
 	struct content_finding finding;
 	enum border_choice choice;
+	struct module *needed[MOST_NEEDED];
+	unsigned int needed_count;
 };
 
 /*
@@ -72,7 +78,6 @@ static_assert(DUNE_GUARD_PRIVILEGES == HV_PRIVILEGES);
 static_assert(DUNE_GUARD_MONITOR == HV_PRIVILEGE_MONITOR);
 static_assert(sizeof(struct dune_guard_privilege) == sizeof(struct hv_privilege));
 static_assert(DUNE_GUARD_LEAVES == HV_LEAVES);
-static_assert(DUNE_GUARD_NO_SYMBOL == HV_NO_SYMBOL);
 static_assert(sizeof(struct dune_guard_leaf) == sizeof(struct hv_leaf));
 static_assert(DUNE_GUARD_CONTENT_PLACE == (int)CONTENT_PLACE);
 static_assert(DUNE_GUARD_IN_RTI == BORDER_IN_RTI - 1);
@@ -244,6 +249,47 @@ static struct module *get_module(const char *name)
 	return mod;
 }
 
+static bool has_any(const struct module *mod, const u64 *addresses, u32 count)
+{
+	while (count--)
+		if (within_module(addresses[count], mod))
+			return true;
+	return false;
+}
+
+static void unpin(struct registration *one)
+{
+	while (one->needed_count)
+		module_put(one->needed[--one->needed_count]);
+}
+
+/* Keeps the modules loaded that have these addresses: loaded again, they would have others. */
+static int pin(struct registration *one, const u64 *addresses, u32 count)
+{
+	struct kset *modules = THIS_MODULE->mkobj.kobj.kset;
+	struct kobject *kobject;
+	struct module *mod;
+	int err = 0;
+
+	/* The module's memory stays while the kobject in it is in the list. */
+	spin_lock(&modules->list_lock);
+	list_for_each_entry(kobject, &modules->list, entry) {
+		mod = container_of(kobject, struct module_kobject, kobj)->mod;
+		if (!mod || mod == THIS_MODULE || !strcmp(mod->name, one->name) ||
+		    !has_any(mod, addresses, count))
+			continue;
+		if (one->needed_count == MOST_NEEDED || !try_module_get(mod)) {
+			err = -EAGAIN;
+			break;
+		}
+		one->needed[one->needed_count++] = mod;
+	}
+	spin_unlock(&modules->list_lock);
+	if (err)
+		unpin(one);
+	return err;
+}
+
 /* ---- requests ---- */
 
 /*
@@ -290,7 +336,14 @@ static int describe(struct registration *one, const struct content_header *heade
 	case 0:
 		strscpy(one->name, header->name, sizeof(one->name));
 		one->entries = header->entries;
-		return 0;
+		/* The resident part has found so many addresses after the header. */
+		err = pin(one, (const u64 *)(header + 1), header->symbols + header->targets);
+		if (!err)
+			return 0;
+		guard_views_undescribe(one->number);
+		return guard_refuse(answer, err,
+				    "%s refers to a module that is about to be unloaded, or to more than %u",
+				    one->name, MOST_NEEDED);
 	case -ENOSPC:
 		return guard_refuse(answer, err, "there are %u guarded modules already",
 				    HV_REGISTRATIONS);
@@ -388,6 +441,7 @@ static void forget(struct registration *one)
 {
 	expose(one);
 	guard_views_undescribe(one->number);
+	unpin(one);
 	list_del(&one->in_list);
 	__clear_bit(one->number, numbers);
 	kfree(one);

@@ -71,7 +71,7 @@ changed_hash() {
 	sed -E '0,/^sha256/s/^(sha256 = ".*)(.)"$/\1x\2"/' "$work/toml" |
 		sed -E 's/x0"$/1"/; s/x[0-9a-f]"$/0"/' >"$work/changed.toml"
 	! cmp -s "$work/toml" "$work/changed.toml" &&
-		"$dunectl" guard encode "$work/changed.toml" -o "$work/changed" &&
+		"$dunectl" guard encode -k "$work/kernel" "$work/changed.toml" -o "$work/changed" &&
 		! "$1" match "$work/ko" "$work/changed" >/dev/null
 }
 
@@ -100,7 +100,9 @@ for kernel in $kernels; do
 		is "$out$?" 0 "$name is described"
 		is "$(borders_of_description)" "$(borders_of_binutils)" \
 			"its entry points and exits are those of binutils"
-		try "it is encoded" "$dunectl" guard encode "$work/toml" -o "$work/description"
+		./compare kernel "$work/ko" >"$work/kernel"
+		try "it is encoded" \
+			"$dunectl" guard encode -k "$work/kernel" "$work/toml" -o "$work/description"
 		try "it matches, however Linux patches it" \
 			./compare match "$work/ko" "$work/description"
 		try "a changed hash is found" changed_hash ./compare
@@ -109,8 +111,12 @@ for kernel in $kernels; do
 		try "a flipped bit is found" \
 			./compare flip "$work/ko" "$work/description" "$count"
 		try "a wrong relocation is found" ./compare move "$work/ko" "$work/description"
-		try "relocations of one symbol agree" \
-			./compare agree "$work/ko" "$work/description"
+		try "an external field that leads elsewhere is found" \
+			./compare elsewhere "$work/ko" "$work/description"
+		try "and a patch that leads elsewhere" \
+			./compare patched "$work/ko" "$work/description"
+		try "and an external symbol in the module" \
+			./compare inside "$work/ko" "$work/description"
 		try "damaged descriptions are harmless" \
 			./compare fuzz "$work/ko" "$work/description" "$damaged" "$RANDOM"
 	done
@@ -207,7 +213,8 @@ is $panicked 0 "damaged modules are described or refused"
 describe_again() {
 	plain "$1"
 	"$dunectl" guard describe "$1" >"$work/toml"
-	"$dunectl" guard encode "$work/toml" -o "$work/description"
+	./compare kernel "$work/ko" >"$work/kernel"
+	"$dunectl" guard encode -k "$work/kernel" "$work/toml" -o "$work/description"
 }
 newest=${kernels##* }
 describe_again "$(modules "$newest" | grep '/ne2k-pci\.ko')"

@@ -15,6 +15,16 @@ const char *const patchings[PATCHINGS] = { "unpatched", "an old processor", "a n
 #define PER_CPU		0x3a000ull
 #define KERNEL		0xffffffff81000000ull
 
+/* Where patches lead: before and after the symbols. */
+#define RETURN_THUNK	(KERNEL - 0x10000)
+#define FTRACE_CALLER	(BASE(0) - 0x10000)
+#define PARAVIRT	(KERNEL - 0xc000)
+#define STATIC_CALL	(KERNEL - 0xa000)
+
+/* Of a static call: how the names of its trampoline and of its variable begin. */
+#define TRAMPOLINE	"__SCT__"
+#define KEY		"__SCK__"
+
 struct elf {
 	unsigned char *bytes;
 	size_t size;
@@ -22,6 +32,7 @@ struct elf {
 	Elf64_Shdr *sections;
 	const char *names;
 	Elf64_Sym *symbols;
+	unsigned int symbol_count;
 	const char *strings;
 	/* Of each section: -1, or where it is loaded. */
 	int *region;
@@ -111,7 +122,6 @@ static void layout_sections(struct elf *elf)
 		module->memory[r].address = r == CONTENT_PER_CPU ? PER_CPU : BASE(r);
 		module->bytes[r] = calloc(1, size + 1);
 		module->is_content[r] = calloc(1, size + 1);
-		module->external[r] = calloc(1, size + 1);
 		/* Pages of their own, so that the address sanitizer sees the end of each. */
 		for (page = 0; page < size / 4096; page++)
 			pages[page] = module->bytes[r] + page * 4096;
@@ -139,13 +149,18 @@ static unsigned long long address_of(const struct elf *elf, int section)
 	return elf->module->memory[elf->region[section]].address + elf->offset[section];
 }
 
+unsigned long long external_address(unsigned int symbol)
+{
+	return KERNEL + symbol * 0x1000ull;
+}
+
 /* simplify_symbols(): each external one has a place of its own, far from the others. */
 static unsigned long long value_of(const struct elf *elf, unsigned int symbol)
 {
 	Elf64_Sym *entry = &elf->symbols[symbol];
 
 	if (entry->st_shndx == SHN_UNDEF)
-		return KERNEL + symbol * 0x1000ull;
+		return external_address(symbol);
 	if (entry->st_shndx >= elf->header->e_shnum || elf->region[entry->st_shndx] < 0)
 		return 0;
 	return address_of(elf, entry->st_shndx) + entry->st_value;
@@ -183,8 +198,6 @@ static void apply_relocations(struct elf *elf, const Elf64_Shdr *table)
 		set_field(module, &field, field.target);
 		if (!is_content(elf, section))
 			continue;
-		if (field.is_external)
-			memset(module->external[region] + offset, 1, size_of(field.type));
 		module->fields[module->field_count++] = field;
 	}
 }
@@ -258,6 +271,23 @@ static void set_branch(unsigned char *field, unsigned long long address, unsigne
 	memcpy(field, &distance, 4);
 }
 
+/* Leads the call or jump at @at elsewhere. */
+static void lead(const struct elf *elf, unsigned long long at, unsigned long long target)
+{
+	struct module *module = elf->module;
+	unsigned long long offset;
+	int region = text_at(elf, at + 1, &offset);
+
+	set_branch(module->bytes[region] + offset, at + 1, target);
+	module->patched[module->patched_count++] = (struct field){
+		.region = region,
+		.offset = offset,
+		.type = R_X86_64_PC32,
+		.is_external = 1,
+		.target = target - 4,
+	};
+}
+
 /* A table of the module's that is loaded: calls @patch for each entry, at its address. */
 static void for_each(struct elf *elf, const char *name, int size,
 		     void (*patch)(struct elf *elf, unsigned char *entry,
@@ -292,7 +322,7 @@ static void apply_returns(struct elf *elf, unsigned char *entry, unsigned long l
 	if (patching == PATCH_OLD)
 		memcpy(code, "\xc3\xcc\xcc\xcc\xcc", 5);
 	else
-		set_branch(code + 1, at + 1, KERNEL + 0x777777);
+		lead(elf, at, RETURN_THUNK);
 }
 
 static void apply_retpolines(struct elf *elf, unsigned char *entry, unsigned long long address,
@@ -365,7 +395,7 @@ static void apply_ftrace(struct elf *elf, unsigned char *entry, unsigned long lo
 	if (patching == PATCH_OLD)
 		memcpy(code_at(elf, at), nops[5], 5);
 	else
-		set_branch(code_at(elf, at) + 1, at + 1, KERNEL + 0x123456);
+		lead(elf, at, FTRACE_CALLER);
 }
 
 static void apply_jump_label(struct elf *elf, unsigned char *entry, unsigned long long address,
@@ -396,8 +426,9 @@ static void apply_static_call(struct elf *elf, unsigned char *entry, unsigned lo
 		memcpy(code, nops[5], 5);
 	else if (code[0] == 0xe9 && patching == PATCH_OLD)
 		memcpy(code, "\xc3\xcc\xcc\xcc\xcc", 5);
-	else if (code[0] != 0x0f)
-		set_branch(code + 1, at + 1, KERNEL + 0x654321);
+	else if (code[0] != 0x0f && target(code + 1, at + 5) >= KERNEL &&
+		 target(code + 1, at + 5) < BASE(0))
+		lead(elf, at, STATIC_CALL);
 }
 
 static void apply_paravirt(struct elf *elf, unsigned char *entry, unsigned long long address,
@@ -414,8 +445,25 @@ static void apply_paravirt(struct elf *elf, unsigned char *entry, unsigned long 
 		add_nops(code, length);
 	} else {
 		code[0] = 0xe8;
-		set_branch(code + 1, at + 1, KERNEL + 0x222220);
+		lead(elf, at, PARAVIRT);
 		add_nops(code + 5, length - 5);
+	}
+}
+
+/* What a replacement refers to relative to itself, it does so from its new place, too. */
+static void move_fields(const struct elf *elf, unsigned long long from, unsigned long long to,
+			int length)
+{
+	struct module *module = elf->module;
+	unsigned int i;
+
+	for (i = 0; i < module->field_count; i++) {
+		const struct field *field = &module->fields[i];
+		unsigned long long place = module->memory[field->region].address + field->offset;
+
+		if (is_relative(field->type) && place - from < (unsigned int)length)
+			set_branch(code_at(elf, to + (place - from)), to + (place - from),
+				   field->target + 4);
 	}
 }
 
@@ -448,6 +496,8 @@ static void apply_alternative(struct elf *elf, unsigned char *entry, unsigned lo
 			code[1] = distance;
 			memset(code + 2, 0xcc, 3);
 		}
+	} else {
+		move_fields(elf, from, at, new);
 	}
 	add_nops(code + new, old - new);
 }
@@ -473,20 +523,6 @@ static void apply_alternative_14(struct elf *elf, unsigned char *entry, unsigned
 	apply_alternative(elf, entry, address, 14, patching);
 }
 
-/*
- * Linux may lead a static call to any function of the kernel, also when the module itself has its
- * key: the four bytes after its opcode are an external target.
- */
-static void mark_static_call(struct elf *elf, unsigned char *entry, unsigned long long address,
-			     int patching)
-{
-	unsigned long long offset;
-	int text = text_at(elf, target(entry, address), &offset);
-
-	(void)patching;
-	memset(elf->module->external[text] + offset + 1, 1, 4);
-}
-
 /* In the order of module_finalize(), and what comes after it. */
 static void patch(struct elf *elf, int patching, int is_new)
 {
@@ -502,35 +538,81 @@ static void patch(struct elf *elf, int patching, int is_new)
 	for_each(elf, ".static_call_sites", 8, apply_static_call, patching);
 }
 
+/* Returns how many relocations it has. */
+static int open_elf(struct elf *elf, const char *path)
+{
+	int i, strings = 0, relocations = 0;
+
+	elf->bytes = read_file(path, &elf->size);
+	elf->header = (Elf64_Ehdr *)elf->bytes;
+	if (elf->size < sizeof(*elf->header) || memcmp(elf->bytes, ELFMAG, SELFMAG))
+		fail("%s: no ELF file", path);
+	elf->sections = (Elf64_Shdr *)(elf->bytes + elf->header->e_shoff);
+	elf->names = (char *)elf->bytes + elf->sections[elf->header->e_shstrndx].sh_offset;
+	elf->region = calloc(elf->header->e_shnum, sizeof(*elf->region));
+	elf->offset = calloc(elf->header->e_shnum, sizeof(*elf->offset));
+	for (i = 1; i < elf->header->e_shnum; i++) {
+		if (elf->sections[i].sh_type == SHT_SYMTAB) {
+			elf->symbols = (Elf64_Sym *)(elf->bytes + elf->sections[i].sh_offset);
+			elf->symbol_count = elf->sections[i].sh_size / sizeof(Elf64_Sym);
+			strings = elf->sections[i].sh_link;
+		}
+		if (elf->sections[i].sh_type == SHT_RELA)
+			relocations += elf->sections[i].sh_size / sizeof(Elf64_Rela);
+	}
+	elf->strings = (char *)elf->bytes + elf->sections[strings].sh_offset;
+	return relocations;
+}
+
+/* Where the static call's variable is, with STATIC_CALL in it. The module may not refer to it. */
+static void print_key(const struct elf *elf, const char *name, unsigned int trampoline)
+{
+	unsigned long long address = external_address(trampoline) + 0x800;
+	unsigned int i;
+
+	for (i = 1; i < elf->symbol_count; i++) {
+		const char *other = elf->strings + elf->symbols[i].st_name;
+
+		if (!strncmp(other, KEY, strlen(KEY)) && !strcmp(other + strlen(KEY), name))
+			address = external_address(i);
+	}
+	printf("%llx D " KEY "%s\n%llx = %llx\n", address, name, address, STATIC_CALL);
+}
+
+void print_kernel(const char *path)
+{
+	struct elf elf = {};
+	unsigned int i;
+
+	open_elf(&elf, path);
+	printf("%llx T srso_return_thunk\n%llx T ftrace_caller\n", RETURN_THUNK, FTRACE_CALLER);
+	for (i = 1; i < elf.symbol_count; i++) {
+		const char *name = elf.strings + elf.symbols[i].st_name;
+
+		if (elf.symbols[i].st_shndx != SHN_UNDEF)
+			continue;
+		printf("%llx T %s\n", external_address(i), name);
+		if (!strncmp(name, TRAMPOLINE, strlen(TRAMPOLINE)))
+			print_key(&elf, name + strlen(TRAMPOLINE), i);
+		if (!strcmp(name, "pv_ops"))
+			printf("%llx = %llx\n", external_address(i) + 0x10, PARAVIRT);
+	}
+	printf("%llx T _end\n", external_address(i));
+}
+
 void load(struct module *module, const char *path, int patching)
 {
 	struct elf elf = { .module = module };
-	int i, strings = 0, relocations = 0;
+	int i, relocations = open_elf(&elf, path);
 
 	memset(module, 0, sizeof(*module));
-	elf.bytes = read_file(path, &elf.size);
-	elf.header = (Elf64_Ehdr *)elf.bytes;
-	if (elf.size < sizeof(*elf.header) || memcmp(elf.bytes, ELFMAG, SELFMAG))
-		fail("%s: no ELF file", path);
-	elf.sections = (Elf64_Shdr *)(elf.bytes + elf.header->e_shoff);
-	elf.names = (char *)elf.bytes + elf.sections[elf.header->e_shstrndx].sh_offset;
-	elf.region = calloc(elf.header->e_shnum, sizeof(*elf.region));
-	elf.offset = calloc(elf.header->e_shnum, sizeof(*elf.offset));
-	for (i = 1; i < elf.header->e_shnum; i++) {
-		if (elf.sections[i].sh_type == SHT_SYMTAB) {
-			elf.symbols = (Elf64_Sym *)(elf.bytes + elf.sections[i].sh_offset);
-			strings = elf.sections[i].sh_link;
-		}
-		if (elf.sections[i].sh_type == SHT_RELA)
-			relocations += elf.sections[i].sh_size / sizeof(Elf64_Rela);
-	}
-	elf.strings = (char *)elf.bytes + elf.sections[strings].sh_offset;
 	layout_sections(&elf);
 	module->fields = calloc(relocations + 1, sizeof(*module->fields));
+	/* The tables of patches have relocations, too. */
+	module->patched = calloc(relocations + 1, sizeof(*module->patched));
 	for (i = 1; i < elf.header->e_shnum; i++)
 		if (elf.sections[i].sh_type == SHT_RELA && elf.region[elf.sections[i].sh_info] >= 0)
 			apply_relocations(&elf, &elf.sections[i]);
-	for_each(&elf, ".static_call_sites", 8, mark_static_call, patching);
 	if (patching != PATCH_NOTHING)
 		/* Modules of 6.12 have .call_sites, and its format of .altinstructions. */
 		patch(&elf, patching, find_section(&elf, ".call_sites"));

@@ -27,22 +27,27 @@ struct field {
 	unsigned int type;
 	unsigned int symbol;
 	int is_external;
-	int is_patched;			/* set by find_patched() */
 	unsigned long long target;	/* what it points to, with its addend */
 };
 
 struct module {
 	struct content_memory memory[CONTENT_REGIONS];
 	unsigned char *bytes[CONTENT_REGIONS];
-	/* For each byte: it is of code or constants; of a target outside of the module. */
+	/* For each byte: it is of code or constants. */
 	unsigned char *is_content[CONTENT_REGIONS];
-	unsigned char *external[CONTENT_REGIONS];
 	struct field *fields;
 	unsigned int field_count;
+	/* Calls and jumps that patches have led outside. */
+	struct field *patched;
+	unsigned int patched_count;
 };
 
 void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...);
 unsigned char *read_file(const char *path, size_t *size);
+/* Where an external symbol is, by its number. */
+unsigned long long external_address(unsigned int symbol);
+/* Prints where everything outside is, for `dunectl guard encode --kernel`. */
+void print_kernel(const char *path);
 /* Loads a module; what was loaded before is leaked. */
 void load(struct module *module, const char *path, int patching);
 unsigned long long get_field(const struct module *module, const struct field *field);

@@ -28,7 +28,8 @@ enum lie {
 	RELEASED_EARLY,		/* init's frames are released before the module is armed */
 	ELSEWHERE,		/* the text is far away, and a page in a block: both of lie_value */
 	TOO_MUCH,		/* the text is far away, and has pages of all blocks */
-	INTO_LEAF,		/* its calls of outside_deeper() lead to lie_value */
+	OTHER_SYMBOL,		/* its calls of outside_deeper() lead to lie_value */
+	OTHER_PATCH,		/* a NOP of ftrace's is a call of lie_value */
 	IMAGE_ADDRESS,		/* the text is in the kernel's image */
 };
 

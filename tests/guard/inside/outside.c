@@ -363,6 +363,18 @@ static void lead_calls(const struct hv_load *load, u64 from, u64 to)
 	}
 }
 
+/* Writes a call of @to to a site of ftrace's; or a NOP, if that is 0. */
+static void patch_call(const struct module *module, u64 to)
+{
+	static const u8 nop[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	unsigned long at = module->ftrace_callsites[0];
+	s32 distance = to - at - 5;
+	int i;
+
+	for (i = 0; i < sizeof(nop); i++)
+		write_byte((void *)at + i, !to ? nop[i] : !i ? 0xe8 : distance >> 8 * (i - 1));
+}
+
 static int tell_lie(const struct module *module)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
@@ -445,8 +457,11 @@ static int tell_lie(const struct module *module)
 	case LOADED_TWICE:
 		number = lie_value;
 		break;
-	case INTO_LEAF:
+	case OTHER_SYMBOL:
 		lead_calls(load, (unsigned long)outside_deeper, lie_value);
+		break;
+	case OTHER_PATCH:
+		patch_call(module, lie_value);
 		break;
 	case EXCHANGED:
 	case WRITTEN:
@@ -458,8 +473,10 @@ static int tell_lie(const struct module *module)
 	err = guard_views_load(number, load, &finding);
 	if (!err)
 		guard_views_disarm(number);
-	if (lie == INTO_LEAF)
+	if (lie == OTHER_SYMBOL)
 		lead_calls(load, lie_value, (unsigned long)outside_deeper);
+	if (lie == OTHER_PATCH)
+		patch_call(module, 0);
 	if (top_entry) {
 		WRITE_ONCE(*top_entry, 0);
 		on_each_cpu(flush, NULL, 1);

@@ -63,6 +63,10 @@ int driver_enroll(const struct driver *driver)
 	snprintf(words, sizeof(words), "describe $(modinfo -n %s) -o /tmp/%s.toml", driver->file,
 		 driver->name);
 	status = dunectl_guard(words);
+	/* The modules to which it refers come first. */
+	snprintf(words, sizeof(words), "for one in $(modinfo -F depends %s | tr , ' '); do "
+		 "modprobe $one; done", driver->file);
+	status = status ?: command_run(words);
 	snprintf(words, sizeof(words), "bind --force /tmp/%s.toml", driver->name);
 	if (!status)
 		status = dunectl_guard(words);

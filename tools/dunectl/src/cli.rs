@@ -455,6 +455,10 @@ pub struct Encode {
     /// The metadata
     pub metadata: PathBuf,
 
+    /// Take addresses from FILE [default: the running kernel, if the metadata are for it]
+    #[arg(short, long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+
     /// Write to FILE [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

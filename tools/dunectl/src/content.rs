@@ -4,7 +4,8 @@
 //!
 //! module.rs reads the file; sites.rs finds the places that Linux patches; describe.rs puts the
 //! metadata together; metadata.rs is their text, which is written and read; encode.rs makes of them
-//! what kernel/guard/hv/content.c reads; binding.rs is the administrator's file about a module.
+//! what kernel/guard/hv/content.c reads, with the addresses that targets.rs finds in the kernel;
+//! binding.rs is the administrator's file about a module.
 
 mod binding;
 mod describe;
@@ -12,6 +13,7 @@ mod encode;
 mod metadata;
 mod module;
 mod sites;
+mod targets;
 
 use std::io::Write;
 use std::path::Path;
@@ -20,9 +22,12 @@ use dune_machine::{Error, Result};
 
 use crate::cli::{Bind, Describe, Encode, Leaves};
 use crate::exit::{restore_sigpipe, End, REFUSED};
+use crate::kernel::Kernel;
 use crate::leaves;
 use crate::privileges::Privilege;
 pub use binding::Choice;
+use encode::Nowhere;
+use targets::Found;
 
 /// dunectl guard describe
 pub fn describe(options: &Describe) -> Result<End> {
@@ -32,8 +37,8 @@ pub fn describe(options: &Describe) -> Result<End> {
         describe::metadata(&module).map_err(|why| module::wrong(&options.module, why))?;
     // The text contains all of it; a name that cannot be written is an error here, and not later.
     let text = metadata.to_string();
-    let encoded = encode::encode(&metadata).and_then(|encoded| {
-        let again = encode::encode(&metadata::Metadata::parse(&text)?)?;
+    let encoded = encode::encode(&metadata, &Nowhere).and_then(|encoded| {
+        let again = encode::encode(&metadata::Metadata::parse(&text)?, &Nowhere)?;
         (encoded == again).then_some(()).ok_or("its names cannot be written".to_owned())
     });
     encoded.map_err(|why| module::wrong(&options.module, why))?;
@@ -89,17 +94,22 @@ pub struct Bound {
 }
 
 /// What the guard reads of a description that its binding allows; the inner error is the reason why
-/// it does not.
-pub fn bound(path: &Path) -> Result<(String, std::result::Result<Bound, String>)> {
+/// it does not. Without `finds`, nothing is looked up in the kernel: the guard refuses the request
+/// anyway, and says why.
+pub fn bound(path: &Path, finds: bool) -> Result<(String, std::result::Result<Bound, String>)> {
     let (text, metadata) = read_description(path)?;
-    let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
     let bound = binding::path(&metadata.name)
         .and_then(|binding| binding::check(&binding, &metadata, text.as_bytes()));
     let bound = bound.and_then(|terms| {
-        let symbols = encode::symbols(&metadata)?;
-        let (leaves, leaf_count) = leaves::to_bytes(&terms.leaves, &symbols)?;
+        let (description, (leaves, leaf_count)) = if finds && is_running(&metadata.kernel) {
+            let kernel = Kernel::open()?;
+            let found = Found { kernel: &kernel, release: &metadata.kernel };
+            (encode::encode(&metadata, &found)?, leaves::to_bytes(&terms.leaves, &kernel)?)
+        } else {
+            (encode::encode(&metadata, &Nowhere)?, (Vec::new(), 0))
+        };
         Ok(Bound {
-            description: bytes,
+            description,
             privileges: terms.privileges,
             on_suspicion: terms.on_suspicion,
             leaves,
@@ -109,13 +119,26 @@ pub fn bound(path: &Path) -> Result<(String, std::result::Result<Bound, String>)
     Ok((metadata.name, bound))
 }
 
+fn is_running(release: &str) -> bool {
+    let running = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    running.is_ok_and(|running| running.trim_end() == release)
+}
+
 /// dunectl guard encode
 pub fn encode(options: &Encode) -> Result<End> {
     restore_sigpipe();
     let path = &options.metadata;
     let (_, metadata) = read_description(path)?;
-    let bytes = encode::encode(&metadata).map_err(|why| module::wrong(path, why))?;
-    write(options.output.as_deref(), &bytes)
+    let release = &metadata.kernel;
+    let kernel = match &options.kernel {
+        Some(path) => Some(Kernel::read_from(path)),
+        None => is_running(release).then(Kernel::open),
+    };
+    let bytes = match kernel.transpose().map_err(Error::Environment)? {
+        Some(kernel) => encode::encode(&metadata, &Found { kernel: &kernel, release }),
+        None => encode::encode(&metadata, &Nowhere),
+    };
+    write(options.output.as_deref(), &bytes.map_err(|why| module::wrong(path, why))?)
 }
 
 fn write(path: Option<&Path>, bytes: &[u8]) -> Result<End> {

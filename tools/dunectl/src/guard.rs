@@ -20,10 +20,11 @@ use crate::privileges::{self, Privileges};
 use crate::text::from_c;
 
 const DEVICE: &str = "/dev/dune-guard";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// By `dune_guard_status.state`.
 const STATES: [&str; 3] = ["off", "launched", "sealed"];
+const LAUNCHED: u32 = 1;
 
 /// By the index of `dune_guard_status.exits`.
 const EXITS: [&str; 9] = [
@@ -284,7 +285,8 @@ fn check(device: &File, options: &Json) -> Result<End> {
 }
 
 fn register(device: &File, path: &Path, count_crossings: bool) -> Result<End> {
-    let (name, bound) = content::bound(path)?;
+    let is_launched = read_status(device)?.state == LAUNCHED;
+    let (name, bound) = content::bound(path, is_launched)?;
     let registered = bound.and_then(|bound| {
         let list = privileges::resolve(&bound.privileges, Path::new("/sys"))?;
         let bytes = privileges::to_bytes(&list);

@@ -13,6 +13,7 @@ mod crossings;
 mod exit;
 mod guard;
 mod ioctl;
+mod kernel;
 mod keys;
 mod leaves;
 mod lookup;

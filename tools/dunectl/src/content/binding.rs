@@ -187,7 +187,7 @@ mod tests {
 
     fn metadata() -> Metadata {
         Metadata::parse(
-            "version = 2\nname = \"example\"\nclass = \"D\"\nkernel = \"6.1\"\nentries = []\n\
+            "version = 3\nname = \"example\"\nclass = \"D\"\nkernel = \"6.1\"\nentries = []\n\
              exits = []\nbugs = []\nfixups = []\nsection = []\n",
         )
         .unwrap()

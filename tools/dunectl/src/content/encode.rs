@@ -6,11 +6,11 @@ use std::collections::HashMap;
 
 use super::metadata::{Class, Metadata, SectionText, Why};
 use super::module::{Relocation, RelocationKind, Target};
-use super::sites::{Content, Hole};
+use super::sites::{Content, Hole, Targets};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"DGC1");
 /// CONTENT_VERSION
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const HEADER: usize = 192;
 const NAME: usize = 64;
 /// `struct content_relocation`.region, instead of a region.
@@ -24,9 +24,33 @@ const FOLLOWING: [&str; 2] = ["jump-label", "mcount"];
 
 type Result<T> = std::result::Result<T, String>;
 
-#[derive(Default)]
+/// Where the things are to which the module refers, and which are not its own.
+pub trait Addresses {
+    fn symbol(&self, name: &str) -> Result<u64>;
+    fn targets(&self, targets: &Targets) -> Result<Vec<u64>>;
+}
+
+/// Without addresses, a description matches no module.
+pub struct Nowhere;
+
+impl Addresses for Nowhere {
+    fn symbol(&self, _: &str) -> Result<u64> {
+        Ok(0)
+    }
+
+    fn targets(&self, _: &Targets) -> Result<Vec<u64>> {
+        Ok(Vec::new())
+    }
+}
+
 struct Encoder<'a> {
+    addresses: &'a dyn Addresses,
+    /// Their numbers, and their addresses by number.
     symbols: HashMap<&'a str, u16>,
+    places: Vec<u64>,
+    /// Where the addresses of these are in `targets`, and how many there are.
+    slices: HashMap<&'a Targets, (u16, i64)>,
+    targets: Vec<u64>,
     relocations: Part,
     sites: Part,
     contents: Part,
@@ -48,19 +72,20 @@ impl Part {
     }
 }
 
-/// The numbers of the external symbols in the encoded metadata.
-pub fn symbols(metadata: &Metadata) -> Result<HashMap<String, u16>> {
-    let (_, symbols) = encode_with_symbols(metadata)?;
-    Ok(symbols.into_iter().map(|(name, number)| (name.to_owned(), number)).collect())
-}
-
-/// Encodes the metadata. An error names what is inconsistent.
-pub fn encode(metadata: &Metadata) -> Result<Vec<u8>> {
-    Ok(encode_with_symbols(metadata)?.0)
-}
-
-fn encode_with_symbols(metadata: &Metadata) -> Result<(Vec<u8>, HashMap<&str, u16>)> {
-    let mut encoder = Encoder::default();
+/// Encodes the metadata. An error names what is inconsistent, or not there.
+pub fn encode(metadata: &Metadata, addresses: &dyn Addresses) -> Result<Vec<u8>> {
+    let mut encoder = Encoder {
+        addresses,
+        symbols: HashMap::new(),
+        places: Vec::new(),
+        slices: HashMap::new(),
+        targets: Vec::new(),
+        relocations: Part::default(),
+        sites: Part::default(),
+        contents: Part::default(),
+        holes: Part::default(),
+        bytes: Vec::new(),
+    };
     let mut sections = Part::default();
     let mut content: Vec<_> = metadata.sections.iter().filter(|one| one.hash.is_some()).collect();
     content.sort_by_key(|section| (section.region, section.offset));
@@ -99,10 +124,15 @@ fn encode_with_symbols(metadata: &Metadata) -> Result<(Vec<u8>, HashMap<&str, u1
             &register.to_le_bytes(),
         ]);
     }
-    let Encoder { symbols, relocations, sites, contents, holes, mut bytes } = encoder;
+    let Encoder { places, targets, relocations, sites, contents, holes, mut bytes, .. } = encoder;
+    let addresses: Vec<_> =
+        places.iter().chain(&targets).flat_map(|one| one.to_le_bytes()).collect();
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     let parts = [&sections, &relocations, &sites, &contents, &holes, &entries, &bugs, &fixups];
-    let size = HEADER + parts.iter().map(|part| part.bytes.len()).sum::<usize>() + bytes.len();
+    let size = HEADER
+        + addresses.len()
+        + parts.iter().map(|part| part.bytes.len()).sum::<usize>()
+        + bytes.len();
     let mut blob = Vec::with_capacity(size);
     blob.extend(MAGIC.to_le_bytes());
     blob.extend(FORMAT.to_le_bytes());
@@ -113,7 +143,8 @@ fn encode_with_symbols(metadata: &Metadata) -> Result<(Vec<u8>, HashMap<&str, u1
     });
     parts.iter().for_each(|part| blob.extend(part.count.to_le_bytes()));
     blob.extend(word(bytes.len() as u64)?);
-    blob.extend(word(symbols.len() as u64)?);
+    blob.extend(word(places.len() as u64)?);
+    blob.extend(word(targets.len() as u64)?);
     blob.resize(HEADER - 2 * NAME, 0);
     for name in [&metadata.name, &metadata.kernel] {
         if name.len() >= NAME || name.contains('\0') {
@@ -122,9 +153,10 @@ fn encode_with_symbols(metadata: &Metadata) -> Result<(Vec<u8>, HashMap<&str, u1
         blob.extend(name.as_bytes());
         blob.resize(blob.len().next_multiple_of(NAME), 0);
     }
+    blob.extend(addresses);
     parts.iter().for_each(|part| blob.extend(&part.bytes));
     blob.extend(bytes);
-    Ok((blob, symbols))
+    Ok(blob)
 }
 
 fn word(number: u64) -> Result<[u8; 4]> {
@@ -154,12 +186,36 @@ impl<'a> Encoder<'a> {
                 let section = section(metadata, *index)?;
                 (section.region as u8, 0, offset.saturating_add(section.offset as i64))
             }
-            Target::External { symbol, addend } => {
-                let new = u16::try_from(self.symbols.len()).map_err(|_| "too many symbols")?;
-                (EXTERNAL, *self.symbols.entry(symbol).or_insert(new), *addend)
-            }
+            Target::External { symbol, addend } => (EXTERNAL, self.symbol(symbol)?, *addend),
         };
         relocation(one.offset, one.kind, region, symbol, addend)
+    }
+
+    fn symbol(&mut self, symbol: &'a str) -> Result<u16> {
+        if let Some(&number) = self.symbols.get(symbol) {
+            return Ok(number);
+        }
+        let number = u16::try_from(self.places.len()).map_err(|_| "too many symbols")?;
+        self.places.push(self.addresses.symbol(symbol)?);
+        self.symbols.insert(symbol, number);
+        Ok(number)
+    }
+
+    /// The first one in `self.targets`, and their number.
+    fn slice(&mut self, targets: &'a Targets) -> Result<(u16, i64)> {
+        if let Some(&slice) = self.slices.get(targets) {
+            return Ok(slice);
+        }
+        let first = u16::try_from(self.targets.len()).map_err(|_| "too many targets")?;
+        let mut found = self.addresses.targets(targets)?;
+        // A static call of nothing.
+        found.retain(|&address| address != 0);
+        found.sort();
+        found.dedup();
+        let slice = (first, found.len() as i64);
+        self.targets.extend(found);
+        self.slices.insert(targets, slice);
+        Ok(slice)
     }
 
     fn section_sites(&mut self, metadata: &'a Metadata, section: &SectionText) -> Result<()> {
@@ -196,8 +252,9 @@ impl<'a> Encoder<'a> {
         let first = self.holes.count;
         for hole in &content.holes {
             let one = match hole {
-                Hole::Outside { offset } => {
-                    relocation(*offset, RelocationKind::Pc32, OUTSIDE, 0, 0)?
+                Hole::Outside { offset, targets } => {
+                    let (first, count) = self.slice(targets)?;
+                    relocation(*offset, RelocationKind::Pc32, OUTSIDE, first, count)?
                 }
                 Hole::Relocation(one) => self.relocation(metadata, one)?,
             };

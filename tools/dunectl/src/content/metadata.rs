@@ -6,10 +6,10 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::module::{Region, Relocation, RelocationKind, Target};
-use super::sites::{Content, Hole};
+use super::sites::{Content, Hole, Targets};
 use crate::text::{from_hex, to_hex};
 
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
@@ -101,9 +101,10 @@ pub struct Fixup {
 
 const INTRODUCTION: &str = "\
 # The content of a kernel module, by `dunectl guard describe`. docs/guard-modules.md explains it.
-# A place is a section and an offset in it. [outside] is a relative target outside of the module,
-# and \"extern:\" marks a symbol that is not the module's own. Relative targets (pc32, pc64) count
-# from the end of the field, as the processor does.
+# A place is a section and an offset in it. \"extern:\" marks a symbol that is not the module's own.
+# Relative targets (pc32, pc64) count from the end of the field, as the processor does. Those to
+# which only Linux's patches lead are [return] (a return thunk), [indirect REGISTER], [ftrace],
+# [paravirt] and [static-call NAME].
 ";
 
 impl fmt::Display for Metadata {
@@ -203,7 +204,7 @@ impl Metadata {
             let bytes = &content.bytes[next..hole.offset() as usize];
             words.extend(bytes.iter().map(|&byte| to_hex(&[byte])));
             words.push(match hole {
-                Hole::Outside { .. } => "[outside]".to_owned(),
+                Hole::Outside { targets, .. } => format!("[{}]", to_word(targets)),
                 Hole::Relocation(relocation) => format!("[{}]", self.relocation(relocation)),
             });
             next = (hole.offset() + hole.size()) as usize;
@@ -259,6 +260,27 @@ impl Metadata {
             names: names.0,
         })
     }
+}
+
+fn to_word(targets: &Targets) -> String {
+    match targets {
+        Targets::Return => "return".to_owned(),
+        Targets::Indirect(register) => format!("indirect {register}"),
+        Targets::Ftrace => "ftrace".to_owned(),
+        Targets::Paravirt => "paravirt".to_owned(),
+        Targets::StaticCall(name) => format!("static-call {name}"),
+    }
+}
+
+fn from_word(word: &str) -> Option<Targets> {
+    Some(match word.split_once(' ').unwrap_or((word, "")) {
+        ("return", "") => Targets::Return,
+        ("indirect", register) => Targets::Indirect(register.to_owned()),
+        ("ftrace", "") => Targets::Ftrace,
+        ("paravirt", "") => Targets::Paravirt,
+        ("static-call", name) => Targets::StaticCall(name.to_owned()),
+        _ => return None,
+    })
 }
 
 fn signed(name: &str, offset: i64) -> String {
@@ -384,9 +406,9 @@ impl Names {
                 let unended = || format!("{text:?} has no ]");
                 (word, rest) = hole.split_once(']').ok_or_else(unended)?;
                 let offset = content.bytes.len() as u64;
-                let hole = match word {
-                    "outside" => Hole::Outside { offset },
-                    _ => Hole::Relocation(self.relocation(offset, word)?),
+                let hole = match from_word(word) {
+                    Some(targets) => Hole::Outside { offset, targets },
+                    None => Hole::Relocation(self.relocation(offset, word)?),
                 };
                 content.bytes.resize((offset + hole.size()) as usize, 0);
                 content.holes.push(hole);
@@ -427,7 +449,7 @@ mod tests {
     use super::*;
 
     const EXAMPLE: &str = r#"
-version = 2
+version = 3
 name = "example"
 class = "D"
 kernel = "6.1.0-1-amd64"
@@ -465,8 +487,12 @@ kind = "return"
 section = ".text"
 contents = [
   "c3 cc cc cc cc",
-  "e9 [outside]",
+  "e9 [return]",
   "e9 [pc32 .text+0x3]",
+  "e9 [indirect r11]",
+  "e8 [ftrace]",
+  "e8 [paravirt]",
+  "e8 [static-call cond_resched]",
 ]
 at = [0x1, 0x30]
 "#;
@@ -482,9 +508,10 @@ at = [0x1, 0x30]
     #[test]
     fn a_mistake_is_named() {
         for (old, new, error) in [
-            ("version = 2", "version = 1", "metadata of version 1, where 2 is known"),
-            ("\"e9 [outside]\"", "\"e9 [outside\"", "has no ]"),
-            ("\"e9 [outside]\"", "\"+9\"", "\"+9\" is no byte"),
+            ("version = 3", "version = 1", "metadata of version 1, where 3 is known"),
+            ("\"e9 [return]\"", "\"e9 [return\"", "has no ]"),
+            ("\"e9 [return]\"", "\"+9\"", "\"+9\" is no byte"),
+            ("[ftrace]", "[outside]", "is no relocation"),
             ("pc32 extern:netif_rx", "pc16 extern:netif_rx", "is no relocation"),
             (".data-0x8", ".bss-0x8", "there is no section \".bss\""),
             ("0x15 abs32s", "15 abs32s", "\"15\" is no hexadecimal number"),

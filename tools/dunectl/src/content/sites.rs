@@ -8,12 +8,29 @@ use std::collections::BTreeMap;
 
 use super::module::{Module, Relocation, RelocationKind, Section, Target};
 
+/// Which targets outside of the module a call or jump may have that Linux leads elsewhere. Their
+/// addresses are those of the running kernel, by targets.rs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Targets {
+    /// The return thunk that this processor needs.
+    Return,
+    /// A thunk for a call or jump through this register.
+    Indirect(String),
+    /// What ftrace has in the place of __fentry__.
+    Ftrace,
+    /// A function of pv_ops.
+    Paravirt,
+    /// The function of a static call with this name, or its trampoline.
+    StaticCall(String),
+}
+
 /// A call or jump of which Linux decides where it goes, and a relocation that is the file's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hole {
-    /// 4 bytes, relative: anywhere outside of the module.
+    /// 4 bytes, relative.
     Outside {
         offset: u64,
+        targets: Targets,
     },
     Relocation(Relocation),
 }
@@ -21,7 +38,7 @@ pub enum Hole {
 impl Hole {
     pub fn offset(&self) -> u64 {
         match self {
-            Hole::Outside { offset } => *offset,
+            Hole::Outside { offset, .. } => *offset,
             Hole::Relocation(relocation) => relocation.offset,
         }
     }
@@ -36,7 +53,7 @@ impl Hole {
     fn moved(&self, by: i64) -> Hole {
         let offset = self.offset().wrapping_add_signed(by);
         match self {
-            Hole::Outside { .. } => Hole::Outside { offset },
+            Hole::Outside { targets, .. } => Hole::Outside { offset, targets: targets.clone() },
             Hole::Relocation(relocation) => {
                 Hole::Relocation(Relocation { offset, ..relocation.clone() })
             }
@@ -56,21 +73,20 @@ impl Content {
         Content { bytes: bytes.to_vec(), holes: Vec::new() }
     }
 
-    /// These bytes, and a relative target outside of the module.
-    fn branch(opcode: &[u8]) -> Content {
-        let mut bytes = opcode.to_vec();
-        bytes.extend([0; 4]);
-        Content { bytes, holes: vec![Hole::Outside { offset: opcode.len() as u64 }] }
+    /// These bytes, and one of these relative targets outside of the module.
+    fn branch(opcode: &[u8], targets: Targets) -> Content {
+        let offset = opcode.len() as u64;
+        Content {
+            bytes: [opcode, &[0; 4]].concat(),
+            holes: vec![Hole::Outside { offset, targets }],
+        }
     }
 
-    /// These bytes, and a relative target in the module.
-    fn own_branch(opcode: &[u8], (section, offset): (usize, i64)) -> Content {
-        let target = Target::Own { section, offset };
-        let mut content = Content::branch(opcode);
+    /// These bytes, and this relative target.
+    fn branch_to(opcode: &[u8], target: Target) -> Content {
         let offset = opcode.len() as u64;
-        content.holes =
-            vec![Hole::Relocation(Relocation { offset, kind: RelocationKind::Pc32, target })];
-        content
+        let hole = Relocation { offset, kind: RelocationKind::Pc32, target };
+        Content { bytes: [opcode, &[0; 4]].concat(), holes: vec![Hole::Relocation(hole)] }
     }
 
     fn len(&self) -> u64 {
@@ -186,6 +202,8 @@ const RETURN: &[u8] = &[0xc3, INT3, INT3, INT3, INT3];
 const LFENCE: &[u8] = &[0x0f, 0xae, 0xe8];
 /// XOR EAX, EAX, of 5 bytes: a static call of a function that returns 0.
 const XOR5: &[u8] = &[CS, CS, CS, 0x31, 0xc0];
+/// How the names of static calls' trampolines begin.
+pub const TRAMPOLINE: &str = "__SCT__";
 const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
 
 /// What Linux writes where `len` bytes do nothing: single NOPs, the longest ones up to 8 bytes (6.1)
@@ -246,8 +264,7 @@ fn place(module: &Module, (section, offset): Place) -> String {
     format!("{}+{offset:#x}", module.sections[section].name)
 }
 
-/// The file's content of a place. An external target becomes any target outside: Linux may have
-/// changed where a patched call goes.
+/// The file's content of a place.
 fn original(module: &Module, at: Place, end: u64) -> Result<Content> {
     let (section, offset) = at;
     let data = &module.sections[section].data;
@@ -264,13 +281,7 @@ fn original(module: &Module, at: Place, end: u64) -> Result<Content> {
         }
         let (start, size) = ((relocation.offset - offset) as usize, relocation.kind.size());
         bytes[start..start + size as usize].fill(0);
-        let hole = Hole::Relocation(relocation.clone()).moved(-(offset as i64));
-        holes.push(match (&relocation.target, relocation.kind) {
-            (Target::External { addend: 0, .. }, RelocationKind::Pc32) => {
-                Hole::Outside { offset: hole.offset() }
-            }
-            _ => hole,
-        });
+        holes.push(Hole::Relocation(relocation.clone()).moved(-(offset as i64)));
     }
     Ok(Content { bytes, holes })
 }
@@ -361,7 +372,7 @@ fn simple_patches(module: &Module) -> Result<Vec<Patch>> {
         if bytes_at(module, at).first() != Some(&JMP) {
             return Err(format!("{}: an unknown return site", place(module, at)));
         }
-        add(Kind::Return, at, vec![Content::branch(&[JMP]), Content::of(RETURN)])?;
+        add(Kind::Return, at, vec![Content::branch(&[JMP], Targets::Return), Content::of(RETURN)])?;
     }
     for at in addresses(module, ".retpoline_sites", any)? {
         add(Kind::Retpoline, at, retpoline(module, at)?)?;
@@ -370,7 +381,8 @@ fn simple_patches(module: &Module) -> Result<Vec<Patch>> {
         let mut contents: Vec<_> = nops(len).iter().map(|bytes| Content::of(bytes)).collect();
         if len >= 5 {
             let calls = nops(len - 5).into_iter();
-            contents.extend(calls.map(|rest| Content::branch(&[CALL]).then(&rest)));
+            contents
+                .extend(calls.map(|rest| Content::branch(&[CALL], Targets::Paravirt).then(&rest)));
         }
         add(Kind::Paravirt, at, contents)?;
     }
@@ -385,7 +397,11 @@ fn simple_patches(module: &Module) -> Result<Vec<Patch>> {
         add(Kind::Lock, at, vec![Content::of(&[0xf0]), Content::of(&[0x3e])])?;
     }
     for at in addresses(module, "__mcount_loc", any)? {
-        add(Kind::Mcount, at, vec![Content::branch(&[CALL]), Content::of(NOPS[4])])?;
+        add(
+            Kind::Mcount,
+            at,
+            vec![Content::branch(&[CALL], Targets::Ftrace), Content::of(NOPS[4])],
+        )?;
     }
     for (at, contents) in jump_labels(module)? {
         add(Kind::JumpLabel, at, contents)?;
@@ -420,7 +436,8 @@ fn retpoline(module: &Module, at: Place) -> Result<Vec<Content>> {
     let register = REGISTERS.iter().position(|&name| name == register).ok_or_else(unknown)?;
     let len = field + 4;
 
-    let mut contents = vec![Content::branch(&bytes[..field])];
+    let targets = Targets::Indirect(REGISTERS[register].to_owned());
+    let mut contents = vec![Content::branch(&bytes[..field], targets)];
     for fence in [&[][..], LFENCE] {
         let mut new = Vec::new();
         if let Some(condition) = condition {
@@ -480,7 +497,8 @@ fn jump_labels(module: &Module) -> Result<Vec<(Place, Vec<Content>)>> {
                 let distance = (target.1 as i64).wrapping_sub(at.1 as i64 + 5) as u32;
                 Content::of(&[JMP]).then(&distance.to_le_bytes())
             } else {
-                Content::own_branch(&[JMP], (target.0, target.1 as i64))
+                let (section, offset) = (target.0, target.1 as i64);
+                Content::branch_to(&[JMP], Target::Own { section, offset })
             };
             (NOPS[4], jump)
         };
@@ -490,42 +508,53 @@ fn jump_labels(module: &Module) -> Result<Vec<(Place, Vec<Content>)>> {
 }
 
 /// struct static_call_site: the code and the key, of 4 bytes each; and the module's own trampolines,
-/// which a static call patches as well.
+/// which a static call patches as well. Of the module's own static calls, only the first function is
+/// known: the module's data say what it is later.
 fn static_calls(module: &Module) -> Result<Vec<(Place, Vec<Content>)>> {
     let mut calls = Vec::new();
     if let Some(table) = module.section(".static_call_sites") {
         for relocation in table.relocations.iter().filter(|one| one.offset % 8 == 0) {
             let at = address(module, table, relocation)?;
-            let mut contents = match bytes_at(module, at) {
-                [CALL, ..] => {
-                    vec![Content::branch(&[CALL]), Content::of(NOPS[4]), Content::of(XOR5)]
-                }
-                [JMP, ..] => vec![Content::branch(&[JMP]), Content::of(RETURN)],
-                [0x0f, second @ 0x80..=0x8f, ..] => vec![Content::branch(&[0x0f, *second])],
+            let (opcode, fixed) = match bytes_at(module, at) {
+                [CALL, ..] => (vec![CALL], vec![NOPS[4], XOR5]),
+                [JMP, ..] => (vec![JMP], vec![RETURN]),
+                [0x0f, second @ 0x80..=0x8f, ..] => (vec![0x0f, *second], vec![]),
                 _ => return Err(format!("{}: an unknown static call", place(module, at))),
             };
+            let mut contents: Vec<_> = fixed.into_iter().map(Content::of).collect();
+            if opcode[0] != CALL {
+                // Without a function it is a return.
+                contents.push(Content::branch(&opcode, Targets::Return));
+            }
+            let field = at.1 + opcode.len() as u64;
+            let old = module.sections[at.0].relocation_at(field).map(|one| &one.target);
+            if let Some(Target::External { symbol, .. }) = old {
+                let name = symbol.strip_prefix(TRAMPOLINE).unwrap_or(symbol).to_owned();
+                contents.push(Content::branch(&opcode, Targets::StaticCall(name)));
+            }
             let key = table.relocation_at(relocation.offset + 4);
             if let Some(function) = key.and_then(|key| first_function(module, table, key)) {
-                let opcode = contents[0].bytes.len() - 4;
-                contents.push(Content::own_branch(&contents[0].bytes[..opcode], function));
+                contents.push(Content::branch_to(&opcode, function));
             }
             calls.push((at, contents));
         }
     }
-    for symbol in module.functions.iter().filter(|one| one.name.starts_with("__SCT__")) {
+    for symbol in module.functions.iter().filter(|one| one.name.starts_with(TRAMPOLINE)) {
         let at = (symbol.section, symbol.offset);
         if bytes_at(module, at).first() == Some(&JMP) {
-            calls.push((at, vec![Content::branch(&[JMP]), Content::of(RETURN)]));
+            let jump = Content::branch(&[JMP], Targets::Return);
+            calls.push((at, vec![jump, Content::of(RETURN)]));
         }
     }
     Ok(calls)
 }
 
 /// The function with which a static call of the module's own begins: the first word of its key.
-fn first_function(module: &Module, table: &Section, key: &Relocation) -> Option<(usize, i64)> {
+fn first_function(module: &Module, table: &Section, key: &Relocation) -> Option<Target> {
     let (section, offset) = address(module, table, key).ok()?;
     // The two low bits are flags.
-    module.sections[section].relocation_at(offset & !3)?.own_target()
+    let function = module.sections[section].relocation_at(offset & !3)?;
+    (function.kind == RelocationKind::Abs64).then(|| function.target.clone())
 }
 
 /// struct alt_instr: the code, its replacement, flags, and at the end both lengths. It has 12
@@ -576,7 +605,9 @@ fn alternatives(module: &Module, inner: &[Patch]) -> Result<Vec<Patch>> {
             // Since 6.8 a call through pv_ops is an alternative.
             if whole.bytes.starts_with(&[0xff]) && old >= 5 {
                 for rest in nops(old as usize - 5) {
-                    contents.extend(whole.with(0, &Content::branch(&[CALL]).then(&rest)));
+                    contents.extend(
+                        whole.with(0, &Content::branch(&[CALL], Targets::Paravirt).then(&rest)),
+                    );
                 }
                 let empty = nops(old as usize);
                 contents.extend(empty.iter().filter_map(|one| whole.with(0, &Content::of(one))));
