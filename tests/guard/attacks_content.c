@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TOML	"/tmp/attacks.toml"
+#define TOML	"/tmp/dune_guard_inside.toml"
 #define CHANGED	"/tmp/attacks_changed.ko"
 
 /* A function of the kernel's that the module executes itself. */
@@ -44,14 +44,15 @@ static void load_again(void)
 }
 
 /* Of the guard's state of the module, as the kernel's log of the guard has it: armed, or not. */
-static unsigned long long is_guarded(void)
+static unsigned long long is_guarded(const char *name)
 {
-	char command[600];
+	char command[600], line[100];
 
 	snprintf(command, sizeof(command), "%s/bin/dunectl guard status", build_directory());
 	if (command_run(command))
 		bail("%s: %s", command, command_output);
-	return !!strstr(command_output, "loaded, and guarded\n");
+	snprintf(line, sizeof(line), "module  %-15s loaded, and guarded\n", name);
+	return !!strstr(command_output, line);
 }
 
 /* The module with one bit of its text changed. */
@@ -61,7 +62,7 @@ static unsigned long long changed(void)
 	module_unload("dune_guard_inside");
 	if (command_run("insmod " CHANGED " 2>&1"))
 		bail("the changed module cannot be loaded: %s", command_output);
-	return is_guarded();
+	return is_guarded("dune_guard_inside");
 }
 
 /* A return in the place of a NOP that only becomes calls. Returns what the module's entry gives. */
@@ -79,7 +80,7 @@ static unsigned long long hook_by_livepatch(void)
 }
 
 /* Another function in the place of a leaf, which returns 0. Returns what the module gets. */
-static unsigned long long patch_leaf(void)
+static unsigned long long with_other_leaf(void)
 {
 	static const unsigned char other[] = { 0x31, 0xc0, 0xc3 };
 	unsigned long address = kernel_address(LEAF);
@@ -87,7 +88,6 @@ static unsigned long long patch_leaf(void)
 	unsigned long long got;
 	unsigned int i;
 
-	load_again();
 	for (i = 0; i < sizeof(other); i++) {
 		if (attack("patch", address + i, other[i], 0) || seen != other[i])
 			bail(LEAF "() cannot be patched");
@@ -99,15 +99,59 @@ static unsigned long long patch_leaf(void)
 	return got;
 }
 
+static unsigned long long patch_leaf(void)
+{
+	load_again();
+	return with_other_leaf();
+}
+
+/* The same after another module with the same leaf has come and gone. */
+static unsigned long long leave_shared(void)
+{
+	load_again();
+	if (module_insert("dune-guard-edu", "") || !is_guarded("dune_guard_edu") ||
+	    module_unload("dune_guard_edu"))
+		bail("the other module has not come and gone: %s", command_output);
+	return with_other_leaf();
+}
+
+/*
+ * The kernel loads the module while its large page around the leaf leads to the module's frames.
+ * What the private page then has, to which the module's own code would write there.
+ */
+static unsigned long long call_beside(void)
+{
+	unsigned long long got;
+	int err, tries = 0;
+
+	/* The place of the leaf itself is taken. */
+	do {
+		err = outside_lie(BESIDE_LEAF, kernel_address(LEAF));
+	} while (err == EAGAIN && ++tries < 20);
+	if (err)
+		bail("the module is not guarded: %s", strerror(err));
+	got = outside("call-beside", 0, 0);
+	outside("kernel-writes", SECRET, 0);
+	module_unload("dune_guard_inside");
+	return got;
+}
+
+/* How many pages in the leaf's large page the module reads otherwise than the kernel. */
+static unsigned long long read_near(void)
+{
+	load_again();
+	return outside("read-near", kernel_address(LEAF), 0);
+}
+
 /* The last one: whether the module is guarded any more after one try. */
 static unsigned long long search_tables(void)
 {
 	load_again();
-	if (!is_guarded())
+	if (!is_guarded("dune_guard_inside"))
 		bail("the module is not guarded");
 	outside("search-tables", 0, 0);
 	load_again();
-	return is_guarded();
+	return is_guarded("dune_guard_inside");
 }
 
 static unsigned long long undescribe(void)
@@ -116,22 +160,29 @@ static unsigned long long undescribe(void)
 	return outside("guard-call", CALL_UNDESCRIBE, 0);
 }
 
+/* Registers a module, with these lines and the leaves of the first one in its binding. */
+static void enroll(const char *file, const char *name, const char *lines)
+{
+	char command[1200];
+
+	snprintf(command, sizeof(command),
+		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o /tmp/%s.toml && "
+		 "$guard bind --force /tmp/%s.toml && ( printf '%s'; $guard leaves " TOML " ) "
+		 ">>/etc/dune/guard.d/%s.toml && $guard register /tmp/%s.toml ) 2>&1",
+		 build_directory(), module_file(file), name, name, lines, name, name);
+	if (command_run(command))
+		bail("%s cannot be registered: %s", name, command_output);
+}
+
 static void prepare(void)
 {
-	char command[900];
-
 	debugfs_mount();
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	outside_load("arm=0");
 	attack_load();
-	snprintf(command, sizeof(command),
-		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o " TOML " && "
-		 "$guard bind --force " TOML " && ( printf '[[privilege]]\nkind = \"monitor\"\n'; "
-		 "$guard leaves " TOML " ) >>/etc/dune/guard.d/dune_guard_inside.toml && "
-		 "$guard register " TOML " ) 2>&1",
-		 build_directory(), module_file("dune-guard-inside"));
-	if (command_run(command))
-		bail("the module cannot be registered: %s", command_output);
+	enroll("dune-guard-inside", "dune_guard_inside", "[[privilege]]\nkind = \"monitor\"\n");
+	enroll("dune-guard-edu", "dune_guard_edu", "");
+	ok(outside("is-large", kernel_address(LEAF), 0), "the leaf is in a large page");
 	is(guard_request(guard, DUNE_GUARD_SEAL), 0, "the seal (%s)", guard_answer.text);
 }
 
@@ -164,6 +215,12 @@ static void attack_content(char **names)
 		  BY_LIE(INTO_LEAF, kernel_address(LEAF)), .stopped = ENOEXEC },
 		{ NAMED("patch-leaf", "a leaf that the kernel has changed"), BY_US(patch_leaf),
 		  .stopped = 1 },
+		{ NAMED("leave-shared", "that leaf, of which another module was unloaded"),
+		  BY_US(leave_shared), .stopped = 1 },
+		{ NAMED("near-leaf", "another memory in the large page of a leaf"),
+		  BY_US(read_near) },
+		{ NAMED("beside-leaf", "the module's frames, executable there"),
+		  BY_US(call_beside), .stopped = SECRET },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),

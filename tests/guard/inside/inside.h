@@ -108,6 +108,11 @@ bool outside_device_command(const struct inside *inside, const char *word, u64 a
 struct hv_registration *outside_page_of_text(void **text);
 /* From now on INT3 in the module's text returns from its function, or it does so no more. */
 void outside_catch_int3(bool catches);
+/*
+ * The module calls its function that stores, which is no entry, at another address. It would write
+ * to the private page, of which the content is returned.
+ */
+u64 outside_call_store(const struct inside *inside, u64 *private, u64 at);
 /* A command that is an attack. Returns whether it is one. */
 bool outside_attack(const struct inside *inside, u64 *private, const char *word, u64 a, u64 b,
 		    u64 *result);
@@ -116,6 +121,19 @@ bool outside_attack(const struct inside *inside, u64 *private, const char *word,
 /* A command that hooks the module, or comes from ring 3. Returns whether it is one. */
 bool outside_hook(const struct inside *inside, u64 *private, const char *word, u64 a, u64 b,
 		  u64 *result);
+
+/* outside_leaves.c: */
+struct hv_load;
+/*
+ * Has the guard load and arm the module while the large page around a leaf leads to the 2 MB around
+ * one of its frames. 0 or -errno; -EAGAIN: the leaf's page is in the frame's place. From then on
+ * Linux's events about the module are ours.
+ */
+s64 outside_load_beside(u64 number, const struct hv_load *load, u64 frame, u64 leaf);
+void outside_follow_beside(u64 number, unsigned long event);
+/* A command about leaves. Returns whether it is one. */
+bool outside_leaves(const struct inside *inside, u64 *private, const char *word, u64 a,
+		    u64 *result);
 
 /* outside_fuzz.c: what a batch has done. */
 struct outside_fuzz_counts {

@@ -363,6 +363,17 @@ static void lead_calls(const struct hv_load *load, u64 from, u64 to)
 	}
 }
 
+static unsigned long address_of(const struct module *module, const char *name)
+{
+	const struct mod_kallsyms *symbols = rcu_dereference_raw(module->kallsyms);
+	u32 i;
+
+	for (i = 0; i < symbols->num_symtab; i++)
+		if (!strcmp(symbols->strtab + symbols->symtab[i].st_name, name))
+			return symbols->symtab[i].st_value;
+	return 0;
+}
+
 static int tell_lie(const struct module *module)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
@@ -448,6 +459,10 @@ static int tell_lie(const struct module *module)
 	case INTO_LEAF:
 		lead_calls(load, (unsigned long)outside_deeper, lie_value);
 		break;
+	case BESIDE_LEAF:
+		frame = frame_of(address_of(module, "inner_store"));
+		err = outside_load_beside(number, load, frame, lie_value);
+		goto out;
 	case EXCHANGED:
 	case WRITTEN:
 	case NO_FLUSH:
@@ -498,6 +513,7 @@ static int module_event(struct notifier_block *notifier, unsigned long event, vo
 	/* Then the guard's own module has told the truth. */
 	if (event == MODULE_STATE_LIVE && !arm && lie == LOADED_TWICE)
 		lied = tell_lie(module);
+	outside_follow_beside(0, event);
 	if (event == MODULE_STATE_GOING && !armed) {
 		armed = guard_views_disarm(NUMBER) ?: -ENOENT;
 		pr_info("dune-guard-outside: disarmed: %d\n", armed);
@@ -757,18 +773,6 @@ static u64 string(void)
 	return !strcmp(to, from) ? read : 0;
 }
 
-/*
- * How many of two pages in the same 2 MB as an address in the kernel's text the module reads as we
- * do.
- */
-static u64 read_text(u64 address)
-{
-	const u64 *first = (const u64 *)(address ^ 2 * PAGE_SIZE);
-	const u64 *second = (const u64 *)(address ^ 4 * PAGE_SIZE);
-
-	return (inside->read(first) == *first) + (inside->read(second) == *second);
-}
-
 static u64 command(const char *word, u64 a, u64 b, u64 c)
 {
 	u64 value = 0;
@@ -813,7 +817,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return a == 0 ? fuzzed->fetches : a == 1 ? fuzzed->crossings :
 		       a == 2 ? fuzzed->calls : fuzzed->writes;
 	if (outside_attack(inside, private, word, a, b, &value) ||
-	    outside_hook(inside, private, word, a, b, &value))
+	    outside_hook(inside, private, word, a, b, &value) ||
+	    outside_leaves(inside, private, word, a, &value))
 		return value;
 	if (!strcmp(word, "read"))
 		return inside->read(private);
@@ -867,8 +872,6 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return crowd(a, b);
 	if (!strcmp(word, "keys"))
 		return switch_keys(a);
-	if (!strcmp(word, "read-text"))
-		return read_text(a);
 	if (!strcmp(word, "leaf"))
 		return inside->leaf();
 	if (!strcmp(word, "key"))
