@@ -32,12 +32,20 @@
 #define DENIED	((unsigned long long)-EPERM)
 
 static int guard;
+/* The module was loaded before it was registered, and not since. */
+static bool is_live;
+
+static void unload(void)
+{
+	module_unload("dune_guard_inside");
+	is_live = false;
+}
 
 static void load_again(void)
 {
 	int err;
 
-	module_unload("dune_guard_inside");
+	unload();
 	err = module_insert("dune-guard-inside", "");
 	if (err)
 		bail("the module cannot be loaded: %s", strerror(-err));
@@ -59,7 +67,7 @@ static unsigned long long is_guarded(const char *name)
 static unsigned long long changed(void)
 {
 	outside_make_changed(CHANGED);
-	module_unload("dune_guard_inside");
+	unload();
 	if (command_run("insmod " CHANGED " 2>&1"))
 		bail("the changed module cannot be loaded: %s", command_output);
 	return is_guarded("dune_guard_inside");
@@ -115,6 +123,18 @@ static unsigned long long leave_shared(void)
 	return with_other_leaf();
 }
 
+/* The entries into init of a module that was live when it was registered. */
+static unsigned long long enter_init(void)
+{
+	unsigned long long before;
+
+	if (!is_live)
+		bail("this has to be the first attack");
+	before = crossings(IN_CALL);
+	outside("init-again", 0, 0);
+	return crossings(IN_CALL) - before;
+}
+
 /*
  * The kernel loads the module while its large page around the leaf leads to the module's frames.
  * What the private page then has, to which the module's own code would write there.
@@ -143,6 +163,20 @@ static unsigned long long read_near(void)
 	return outside("read-near", kernel_address(LEAF), 0);
 }
 
+/* The kernel patches a site in whose middle the module waits. Returns what the module reads. */
+static unsigned long long patch_waiting(void)
+{
+	load_again();
+	return outside("patch-waiting", 0, 0);
+}
+
+/* The kernel makes the module return to the target of a call that it has patched in. */
+static unsigned long long patch_target(void)
+{
+	load_again();
+	return outside("patch-target", 0, 0);
+}
+
 /* The last one: whether the module is guarded any more after one try. */
 static unsigned long long search_tables(void)
 {
@@ -156,7 +190,7 @@ static unsigned long long search_tables(void)
 
 static unsigned long long undescribe(void)
 {
-	module_unload("dune_guard_inside");
+	unload();
 	return outside("guard-call", CALL_UNDESCRIBE, 0);
 }
 
@@ -180,6 +214,8 @@ static void prepare(void)
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	outside_load("arm=0");
 	attack_load();
+	load_again();
+	is_live = true;
 	enroll("dune-guard-inside", "dune_guard_inside", "[[privilege]]\nkind = \"monitor\"\n");
 	enroll("dune-guard-edu", "dune_guard_edu", "");
 	ok(outside("is-large", kernel_address(LEAF), 0), "the leaf is in a large page");
@@ -190,6 +226,7 @@ static void attack_content(char **names)
 {
 	unsigned long long guards = guard_status(guard).address;
 	const struct attack attacks[] = {
+		{ NAMED("init-live", "entries into an init that has run"), BY_US(enter_init) },
 		{ NAMED("changed", "a module with one bit changed"), BY_US(changed) },
 		{ NAMED("other-page", "a page with other bytes"), BY_LIE(OTHER_PAGE),
 		  .stopped = ENOEXEC },
@@ -221,6 +258,10 @@ static void attack_content(char **names)
 		  BY_US(read_near) },
 		{ NAMED("beside-leaf", "the module's frames, executable there"),
 		  BY_US(call_beside), .stopped = SECRET },
+		{ NAMED("patch-waiting", "a patch between two instructions of a site"),
+		  BY_US(patch_waiting), .stopped = SECRET },
+		{ NAMED("patch-target", "instructions in the target of a call"),
+		  BY_US(patch_target), .stopped = SECRET },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),

@@ -59,6 +59,8 @@ struct inside {
 	void (*switch_key)(bool on);
 	/* 1, which napi_schedule_prep() returns. */
 	u64 (*leaf)(void);
+	/* As raw_call(), by a patch site. */
+	u64 (*site_call)(u64 (*function)(u64 argument), const u64 *private, u64 argument);
 	/* No entry points. */
 	const void *middle;
 	const void *after_call;
@@ -66,6 +68,8 @@ struct inside {
 	const void *other_page;
 	/* Stores its second argument at its first one. */
 	const void *store;
+	/* The site of site_call(): CALL *RAX and a NOP, or one instruction (inside_code.S). */
+	const void *site;
 };
 
 /* inside_code.S: */
@@ -73,7 +77,8 @@ u64 enter_raw_call(u64 (*function)(u64 argument), const u64 *private, u64 argume
 u64 enter_flags(void);
 u64 enter_control(u64 number);
 void enter_nothing(void);
-extern const char inner_after_call[], inner_other_page[], inner_store[];
+u64 enter_site_call(u64 (*function)(u64 argument), const u64 *private, u64 argument);
+extern const char inner_after_call[], inner_other_page[], inner_store[], inner_site[];
 
 /* inside_devices.c: */
 u64 enter_read_memory(const void __iomem *at);
@@ -135,6 +140,12 @@ void outside_follow_beside(u64 number, unsigned long event);
 bool outside_leaves(const struct inside *inside, u64 *private, const char *word, u64 a,
 		    u64 *result);
 
+/* outside_patches.c: */
+/* Changes a byte of the text, by a mapping of our own, as text_poke() does. What it was. */
+u8 outside_write_byte(const void *at, u8 value);
+/* A command that patches. Returns whether it is one. */
+bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 *result);
+
 /* outside_fuzz.c: what a batch has done. */
 struct outside_fuzz_counts {
 	u64 fetches, crossings, calls, writes, bad;
@@ -173,5 +184,10 @@ extern const char outside_ring_trap[], outside_ring_trap_without_error[];
 extern u64 outside_ring_sp, outside_ring_error;
 /* Where outside_jumps_back() goes. */
 extern u64 (*outside_target)(const u64 *from);
+u64 outside_patches(u64 argument);
+u64 outside_leads_return(u64 argument);
+/* What outside_patches() calls; RCX after both; where outside_leads_return() leads. */
+extern void (*outside_meanwhile)(void);
+extern u64 outside_rcx, outside_return_to;
 
 #endif

@@ -256,7 +256,6 @@ static int lied = -ENOENT;
 
 static pte_t *entry_of(unsigned long address);
 static void flush(void *unused);
-static u8 write_byte(const void *at, u8 value);
 
 /* What the kernel does between the freeze and the arming, on this CPU. */
 static s64 arm_after(u64 number, const struct hv_load *load, void *other)
@@ -282,13 +281,13 @@ static s64 arm_after(u64 number, const struct hv_load *load, void *other)
 		on_each_cpu(flush, NULL, 1);
 	}
 	if (lie == WRITTEN)
-		old = write_byte(byte, *byte ^ 4);
+		old = outside_write_byte(byte, *byte ^ 4);
 	err = outside_guard_call(HV_CALL_ARM, number, 0);
 	if (lie == WRITTEN) {
 		/* It reads what it has written, and the module was not changed. */
 		if (*byte != (old ^ 4))
 			err = -EIO;
-		write_byte(byte, old);
+		outside_write_byte(byte, old);
 	}
 	if (lie == EXCHANGED) {
 		set_pte(entry, was);
@@ -359,7 +358,7 @@ static void lead_calls(const struct hv_load *load, u64 from, u64 to)
 			continue;
 		distance = to - at - 5;
 		for (i = 0; i < sizeof(distance); i++)
-			write_byte((void *)(unsigned long)at + 1 + i, distance >> 8 * i);
+			outside_write_byte((void *)(unsigned long)at + 1 + i, distance >> 8 * i);
 	}
 }
 
@@ -648,30 +647,15 @@ static u64 remap(void)
 	return read;
 }
 
-/* Changes a byte of the text, by a mapping of our own, as text_poke() does. What it was. */
-static u8 write_byte(const void *at, u8 value)
-{
-	struct page *page = vmalloc_to_page(at);
-	u8 *alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL), *byte, was;
-
-	if (!alias)
-		return 0;
-	byte = alias + ((unsigned long)at & ~PAGE_MASK);
-	was = *byte;
-	WRITE_ONCE(*byte, value);
-	vunmap(alias);
-	return was;
-}
-
 static u64 patch(const void *at, u8 value)
 {
-	u8 was = write_byte(at, value);
+	u8 was = outside_write_byte(at, value);
 	u64 read;
 
 	outside_catch_int3(true);
 	read = *(const u8 *)at == value ? inside->read(private) : ~0ULL;
 	outside_catch_int3(false);
-	write_byte(at, was);
+	outside_write_byte(at, was);
 	return read;
 }
 
@@ -818,7 +802,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		       a == 2 ? fuzzed->calls : fuzzed->writes;
 	if (outside_attack(inside, private, word, a, b, &value) ||
 	    outside_hook(inside, private, word, a, b, &value) ||
-	    outside_leaves(inside, private, word, a, &value))
+	    outside_leaves(inside, private, word, a, &value) ||
+	    outside_patch(inside, private, word, &value))
 		return value;
 	if (!strcmp(word, "read"))
 		return inside->read(private);
@@ -872,6 +857,8 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 		return crowd(a, b);
 	if (!strcmp(word, "keys"))
 		return switch_keys(a);
+	if (!strcmp(word, "init-again"))
+		return inside_module->init();
 	if (!strcmp(word, "leaf"))
 		return inside->leaf();
 	if (!strcmp(word, "key"))

@@ -167,6 +167,22 @@ SYM_FUNC_START(outside_jumps_back)
 	jmp	*outside_target(%rip)
 SYM_FUNC_END(outside_jumps_back)
 
+/* site_call()'s callee, which patches the site meanwhile. */
+SYM_FUNC_START(outside_patches)
+	call	*outside_meanwhile(%rip)
+	mov	outside_rcx(%rip), %rcx
+	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_patches)
+
+/* raw_call()'s callee: raw_call() returns elsewhere, with its own return address in RSI. */
+SYM_FUNC_START(outside_leads_return)
+	mov	16(%rsp), %rsi
+	mov	outside_return_to(%rip), %rax
+	mov	%rax, 16(%rsp)
+	mov	outside_rcx(%rip), %rcx
+	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_leads_return)
+
 /*
  * raw_call()'s callee, which returns from another place of the stack. The frame there is the return
  * address, RBX, and raw_call()'s own return address.
