@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "attack.h"
 #include "command.h"
+#include "driver.h"
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"
@@ -28,6 +29,9 @@
 
 /* A function of the kernel's that the module executes itself. */
 #define LEAF	"napi_schedule_prep"
+
+/* How often the module's guard ends while it is entered. */
+#define ROUNDS	30
 
 #define DENIED	((unsigned long long)-EPERM)
 
@@ -208,12 +212,24 @@ static void enroll(const char *file, const char *name, const char *lines)
 		bail("%s cannot be registered: %s", name, command_output);
 }
 
-static void prepare(void)
+static void prepare(char **names)
 {
+	const struct attack first[] = {
+		{ NAMED("end-entered", "the end of its guard while another CPU enters it"),
+		  BY_LIE(FORGOTTEN, ROUNDS) },
+	};
+
 	debugfs_mount();
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	outside_load("arm=0");
 	attack_load();
+	/* The kernel is believed that init has run. */
+	if (cpus_on_line() > 1) {
+		enroll("dune-guard-inside", "dune_guard_inside", "");
+		attacks_make(first, COUNT(first), names);
+		unload();
+		dunectl_guard("unregister dune_guard_inside");
+	}
 	load_again();
 	is_live = true;
 	enroll("dune-guard-inside", "dune_guard_inside", "[[privilege]]\nkind = \"monitor\"\n");
@@ -276,8 +292,8 @@ int main(int argc, char **argv)
 	struct klog log;
 
 	guard = guard_begin(400, &log);
-	prepare();
 	argv++;
+	prepare(argv);
 	attack_content(argv);
 	attacks_end(argv);
 	module_unload("dune_guard_inside");

@@ -30,6 +30,7 @@ enum lie {
 	TOO_MUCH,		/* the text is far away, and has pages of all blocks */
 	INTO_LEAF,		/* its calls of outside_deeper() lead to lie_value */
 	IMAGE_ADDRESS,		/* the text is in the kernel's image */
+	FORGOTTEN,		/* none, but its guard ends lie_value times while it is entered */
 	BESIDE_LEAF,		/* near the leaf at lie_value are the module's frames */
 };
 

@@ -373,6 +373,72 @@ static unsigned long address_of(const struct module *module, const char *name)
 	return 0;
 }
 
+/* On another CPU, the module is called all the time. Returns how often it did not work. */
+static u64 entered;
+
+static int enter_often(void *function)
+{
+	u64 (*read)(const u64 *from) = function;
+	int bad = 0;
+
+	while (!kthread_should_stop()) {
+		bad += read(private) != SECRET;
+		WRITE_ONCE(entered, entered + 1);
+		cond_resched();
+	}
+	return bad;
+}
+
+/*
+ * Has it guarded and ends that, by the calls of Linux's, for which no other CPU is stopped here: it
+ * may be in the guard at each of them. 0 or -errno.
+ */
+static s64 end_entered(u64 number, const struct hv_load *load)
+{
+	u64 before;
+	s64 err;
+
+	err = outside_guard_call(HV_CALL_LOAD, number, virt_to_phys((void *)load));
+	if (err)
+		return err;
+	on_each_cpu(outside_flush_guard, NULL, 1);
+	err = outside_guard_call(HV_CALL_ARM, number, 0);
+	before = READ_ONCE(entered);
+	while (!err && READ_ONCE(entered) < before + 3)
+		cond_resched();
+	err = outside_guard_call(HV_CALL_REVOKE, number, 0) ?: err;
+	on_each_cpu(outside_flush_guard, NULL, 1);
+	err = outside_guard_call(HV_CALL_THAW, number, 0) ?: err;
+	outside_flush_guard(NULL);
+	on_each_cpu(outside_flush_guard, NULL, 1);
+	return err;
+}
+
+/* The same so often while another CPU enters it. 0 or -errno. */
+static int forget_often(u64 number, const struct hv_load *load, const struct module *module)
+{
+	void *function = (void *)address_of(module, "enter_read");
+	struct task_struct *task = kthread_create(enter_often, function, "inside/forget");
+	u64 calls = guard_views_crossings((enum hv_crossing)BORDER_IN_CALL), i;
+	int err = 0;
+
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	migrate_disable();
+	kthread_bind(task, cpumask_any_but(cpu_online_mask, smp_processor_id()));
+	get_task_struct(task);
+	wake_up_process(task);
+	for (i = 0; i < lie_value && !err; i++)
+		err = end_entered(number, load);
+	migrate_enable();
+	if (kthread_stop(task))
+		err = err ?: -EIO;
+	put_task_struct(task);
+	if (guard_views_crossings((enum hv_crossing)BORDER_IN_CALL) < calls + i)
+		err = err ?: -ENOENT;
+	return err;
+}
+
 static int tell_lie(const struct module *module)
 {
 	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
@@ -458,6 +524,10 @@ static int tell_lie(const struct module *module)
 	case INTO_LEAF:
 		lead_calls(load, (unsigned long)outside_deeper, lie_value);
 		break;
+	case FORGOTTEN:
+		load->is_live = 1;
+		err = forget_often(number, load, module);
+		goto out;
 	case BESIDE_LEAF:
 		frame = frame_of(address_of(module, "inner_store"));
 		err = outside_load_beside(number, load, frame, lie_value);
