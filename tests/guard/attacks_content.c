@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "attack.h"
 #include "command.h"
-#include "driver.h"
+#include "debugfs.h"
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"
@@ -58,11 +58,10 @@ static void load_again(void)
 /* Of the guard's state of the module, as the kernel's log of the guard has it: armed, or not. */
 static unsigned long long is_guarded(const char *name)
 {
-	char command[600], line[100];
+	char line[100];
 
-	snprintf(command, sizeof(command), "%s/bin/dunectl guard status", build_directory());
-	if (command_run(command))
-		bail("%s: %s", command, command_output);
+	if (dunectl_guard("status"))
+		bail("dunectl guard status: %s", command_output);
 	snprintf(line, sizeof(line), "module  %-15s loaded, and guarded\n", name);
 	return !!strstr(command_output, line);
 }
