@@ -3,6 +3,8 @@
 #include <linux/linkage.h>
 #include <asm/segment.h>
 
+#include "callee_saved.S"
+
 	.text
 
 /* u64 outside_jump(const void *to, const u64 *from): calls @to with @from as its argument. */
@@ -105,12 +107,7 @@ SYM_FUNC_END(outside_far_return)
  * outside_ring_trap, or to outside_ring_trap_without_error.
  */
 .macro TO_RING_3
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
+	PUSH_CALLEE_SAVED
 	mov	%rsp, outside_ring_sp(%rip)
 	mov	%rdi, %rcx
 	mov	%rsi, %rdi
@@ -146,12 +143,7 @@ outside_ring_landing:
 	mov	$__KERNEL_DS, %edx
 	mov	%edx, %ss
 	mov	outside_ring_sp(%rip), %rsp
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
+	POP_CALLEE_SAVED
 	jmp	__x86_return_thunk
 SYM_CODE_END(outside_ring_trap_without_error)
 
