@@ -22,7 +22,7 @@
 #include <asm/special_insns.h>
 
 #include "guard/linux/views.h"
-#include "inside.h"
+#include "outside.h"
 
 #define TAMPERED	0xa77ac4
 

@@ -15,7 +15,7 @@
 #include <asm/nmi.h>
 
 #include "guard/linux/views.h"
-#include "inside.h"
+#include "outside.h"
 
 #define ADDRESS		0xcf8
 #define DATA		0xcfc

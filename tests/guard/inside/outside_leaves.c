@@ -15,7 +15,7 @@
 #include <asm/special_insns.h>
 
 #include "guard/linux/views.h"
-#include "inside.h"
+#include "outside.h"
 
 static bool is_large(u64 address)
 {

@@ -5,32 +5,16 @@
  * those of outside.c.
  */
 #include <linux/kdebug.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 #include <asm/trapnr.h>
 
-#include "inside.h"
+#include "outside.h"
 
 #define TAMPERED	0xa77ac4
 
 #define SITE_SIZE	5
-
-u8 outside_write_byte(const void *at, u8 value)
-{
-	struct page *page = vmalloc_to_page(at);
-	u8 *alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL), *byte, was;
-
-	if (!alias)
-		return 0;
-	byte = alias + ((unsigned long)at & ~PAGE_MASK);
-	was = *byte;
-	WRITE_ONCE(*byte, value);
-	vunmap(alias);
-	return was;
-}
 
 static void patch_site(const void *site, const u8 bytes[SITE_SIZE], u8 was[SITE_SIZE])
 {
