@@ -68,6 +68,9 @@ enum { CLOSED, OPEN };
 #define MSR		0x1a0
 #define VALUE		0x850089ULL
 
+/* The capability for MSI with addresses of 64 bits. */
+#define MSI_SIZE	16
+
 /* Of the device edu, a register that inverts. */
 #define EDU_INVERT	4
 #define INVERTED	0xedcba987ULL
@@ -538,6 +541,41 @@ static void on_module(char **names)
 	attacks_make(attacks, COUNT(attacks), names);
 }
 
+/* How many entries the guard's log has about configuration space after a write of the kernel's. */
+static unsigned long long refused_config(const char *word, unsigned int where)
+{
+	static unsigned long long index;
+	struct dune_guard_entry entry = { .index = index };
+	unsigned long long count = 0;
+
+	while (!ioctl(guard, DUNE_GUARD_GET_LOG, &entry))
+		entry.index++;
+	run(word, EDU, where, 0x12345678);
+	for (; !ioctl(guard, DUNE_GUARD_GET_LOG, &entry); entry.index++)
+		count += entry.kind == DUNE_GUARD_LOG_PCI;
+	index = entry.index;
+	return count;
+}
+
+/*
+ * To a function that a device with one function may also be. QEMU has nothing there, and what reads
+ * as ones is refused a BAR anyway: so this is a register after the header.
+ */
+static unsigned long long write_sibling(void)
+{
+	return refused_config("config-sibling", 0xf0);
+}
+
+/* To what follows the capability for MSI of the device, which has addresses of 64 bits. */
+static unsigned long long write_after_capability(void)
+{
+	unsigned int at = run("config-read", EDU, 0x34, 0) & 0xfc;
+
+	if ((run("config-read", EDU, at, 0) & 0x18000ff) != 0x800005)
+		bail("the device has another capability");
+	return refused_config("config", 0x400 + at + MSI_SIZE);
+}
+
 static void on_privileges(char **names)
 {
 	unsigned long long bar = run("bar", EDU, 0, 0), other = run("bar", OTHER_EDU, 0, 0);
@@ -583,6 +621,10 @@ static void on_privileges(char **names)
 		  BY(OUTSIDE, "config-fuzz", BRIDGE) },
 		{ NAMED("config-reserved", "with reserved bits in CF8h"),
 		  BY(OUTSIDE, "config-reserved", EDU, 0x3c, line ^ 5), .stopped = line },
+		{ NAMED("config-sibling", "its registers, as those of another function"),
+		  BY_US(write_sibling), .stopped = 1 },
+		{ NAMED("config-after", "registers after a capability"),
+		  BY_US(write_after_capability), .stopped = 1 },
 		{ NAMED("memory-off", "its memory turned off"), BY_US(turn_memory_off),
 		  .stopped = 2 },
 		{ NAMED("bar-over", "another device laid over it"),

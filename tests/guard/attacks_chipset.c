@@ -31,6 +31,7 @@ enum { EDU, HOST = 6 };
 /* Ports, and what resets a computer that has them. */
 #define KEYBOARD	0x64
 #define PULSE		0xfe
+#define WRITE_OUTPUT	0xd1	/* the next byte, at another port, has the line of the reset */
 #define CONTROL		0x92
 #define FAST_RESET	1
 
@@ -68,6 +69,13 @@ static unsigned long long thaw_after(unsigned int port, unsigned int value)
 	return -outside("guard-call", CALL_THAW, NUMBER);
 }
 
+/* What the module has in its private page when the keyboard controller is asked for its lines. */
+static unsigned long long read_after_output(void)
+{
+	run("k-out", KEYBOARD, 1, WRITE_OUTPUT);
+	return outside("read", 0, 0);
+}
+
 static unsigned long long thaw_after_keyboard(void)
 {
 	return thaw_after(KEYBOARD, PULSE);
@@ -99,6 +107,8 @@ int main(int argc, char **argv)
 		  BY_US(moved_while_arming), .stopped = ENXIO },
 	};
 	static const struct attack last[] = {
+		{ NAMED("reset-output", "the private page before a reset by two bytes"),
+		  BY_US(read_after_output) },
 		{ NAMED("reset-keyboard", "a THAW after port 64h has not reset the computer"),
 		  BY_US(thaw_after_keyboard), .stopped = EBUSY },
 		{ NAMED("reset-control", "after port 92h has not"),

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "attack.h"
 #include "command.h"
+#include "debugfs.h"
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"
@@ -23,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TOML	"/tmp/attacks.toml"
+#define TOML	"/tmp/dune_guard_inside.toml"
 #define CHANGED	"/tmp/attacks_changed.ko"
 
 /* A function of the kernel's that the module executes itself. */
@@ -32,39 +33,50 @@
 /* One that the module does not refer to. */
 #define OTHER	"prepare_to_wait"
 
+/* How often the module's guard ends while it is entered. */
+#define ROUNDS	30
+
 #define DENIED	((unsigned long long)-EPERM)
 
 static int guard;
+/* The module was loaded before it was registered, and not since. */
+static bool is_live;
+
+static void unload(void)
+{
+	module_unload("dune_guard_inside");
+	is_live = false;
+}
 
 static void load_again(void)
 {
 	int err;
 
-	module_unload("dune_guard_inside");
+	unload();
 	err = module_insert("dune-guard-inside", "");
 	if (err)
 		bail("the module cannot be loaded: %s", strerror(-err));
 }
 
 /* Of the guard's state of the module, as the kernel's log of the guard has it: armed, or not. */
-static unsigned long long is_guarded(void)
+static unsigned long long is_guarded(const char *name)
 {
-	char command[600];
+	char line[100];
 
-	snprintf(command, sizeof(command), "%s/bin/dunectl guard status", build_directory());
-	if (command_run(command))
-		bail("%s: %s", command, command_output);
-	return !!strstr(command_output, "loaded, and guarded\n");
+	if (dunectl_guard("status"))
+		bail("dunectl guard status: %s", command_output);
+	snprintf(line, sizeof(line), "module  %-15s loaded, and guarded\n", name);
+	return !!strstr(command_output, line);
 }
 
 /* The module with one bit of its text changed. */
 static unsigned long long changed(void)
 {
 	outside_make_changed(CHANGED);
-	module_unload("dune_guard_inside");
+	unload();
 	if (command_run("insmod " CHANGED " 2>&1"))
 		bail("the changed module cannot be loaded: %s", command_output);
-	return is_guarded();
+	return is_guarded("dune_guard_inside");
 }
 
 /* A return in the place of a NOP that only becomes calls. Returns what the module's entry gives. */
@@ -82,7 +94,7 @@ static unsigned long long hook_by_livepatch(void)
 }
 
 /* Another function in the place of a leaf, which returns 0. Returns what the module gets. */
-static unsigned long long patch_leaf(void)
+static unsigned long long with_other_leaf(void)
 {
 	static const unsigned char other[] = { 0x31, 0xc0, 0xc3 };
 	unsigned long address = kernel_address(LEAF);
@@ -90,7 +102,6 @@ static unsigned long long patch_leaf(void)
 	unsigned long long got;
 	unsigned int i;
 
-	load_again();
 	for (i = 0; i < sizeof(other); i++) {
 		if (attack("patch", address + i, other[i], 0) || seen != other[i])
 			bail(LEAF "() cannot be patched");
@@ -102,39 +113,130 @@ static unsigned long long patch_leaf(void)
 	return got;
 }
 
+static unsigned long long patch_leaf(void)
+{
+	load_again();
+	return with_other_leaf();
+}
+
+/* The same after another module with the same leaf has come and gone. */
+static unsigned long long leave_shared(void)
+{
+	load_again();
+	if (module_insert("dune-guard-edu", "") || !is_guarded("dune_guard_edu") ||
+	    module_unload("dune_guard_edu"))
+		bail("the other module has not come and gone: %s", command_output);
+	return with_other_leaf();
+}
+
+/* The entries into init of a module that was live when it was registered. */
+static unsigned long long enter_init(void)
+{
+	unsigned long long before;
+
+	if (!is_live)
+		bail("this has to be the first attack");
+	before = crossings(IN_CALL);
+	outside("init-again", 0, 0);
+	return crossings(IN_CALL) - before;
+}
+
+/*
+ * The kernel loads the module while its large page around the leaf leads to the module's frames.
+ * What the private page then has, to which the module's own code would write there.
+ */
+static unsigned long long call_beside(void)
+{
+	unsigned long long got;
+	int err, tries = 0;
+
+	/* The place of the leaf itself is taken. */
+	do {
+		err = outside_lie(BESIDE_LEAF, kernel_address(LEAF));
+	} while (err == EAGAIN && ++tries < 20);
+	if (err)
+		bail("the module is not guarded: %s", strerror(err));
+	got = outside("call-beside", 0, 0);
+	outside("kernel-writes", SECRET, 0);
+	module_unload("dune_guard_inside");
+	return got;
+}
+
+/* How many pages in the leaf's large page the module reads otherwise than the kernel. */
+static unsigned long long read_near(void)
+{
+	load_again();
+	return outside("read-near", kernel_address(LEAF), 0);
+}
+
+/* The kernel patches a site in whose middle the module waits. Returns what the module reads. */
+static unsigned long long patch_waiting(void)
+{
+	load_again();
+	return outside("patch-waiting", 0, 0);
+}
+
+/* The kernel makes the module return to the target of a call that it has patched in. */
+static unsigned long long patch_target(void)
+{
+	load_again();
+	return outside("patch-target", 0, 0);
+}
+
 /* The last one: whether the module is guarded any more after one try. */
 static unsigned long long search_tables(void)
 {
 	load_again();
-	if (!is_guarded())
+	if (!is_guarded("dune_guard_inside"))
 		bail("the module is not guarded");
 	outside("search-tables", 0, 0);
 	load_again();
-	return is_guarded();
+	return is_guarded("dune_guard_inside");
 }
 
 static unsigned long long undescribe(void)
 {
-	module_unload("dune_guard_inside");
+	unload();
 	return outside("guard-call", CALL_UNDESCRIBE, 0);
 }
 
-static void prepare(void)
+/* Registers a module, with these lines and the leaves of the first one in its binding. */
+static void enroll(const char *file, const char *name, const char *lines)
 {
-	char command[900];
+	char command[1200];
+
+	snprintf(command, sizeof(command),
+		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o /tmp/%s.toml && "
+		 "$guard bind --force /tmp/%s.toml && ( printf '%s'; $guard leaves " TOML " ) "
+		 ">>/etc/dune/guard.d/%s.toml && $guard register /tmp/%s.toml ) 2>&1",
+		 build_directory(), module_file(file), name, name, lines, name, name);
+	if (command_run(command))
+		bail("%s cannot be registered: %s", name, command_output);
+}
+
+static void prepare(char **names)
+{
+	const struct attack first[] = {
+		{ NAMED("end-entered", "the end of its guard while another CPU enters it"),
+		  BY_LIE(FORGOTTEN, ROUNDS) },
+	};
 
 	debugfs_mount();
 	is(guard_request(guard, DUNE_GUARD_LAUNCH), 0, "a launch");
 	outside_load("arm=0");
 	attack_load();
-	snprintf(command, sizeof(command),
-		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o " TOML " && "
-		 "$guard bind --force " TOML " && ( printf '[[privilege]]\nkind = \"monitor\"\n'; "
-		 "$guard leaves " TOML " ) >>/etc/dune/guard.d/dune_guard_inside.toml && "
-		 "$guard register " TOML " ) 2>&1",
-		 build_directory(), module_file("dune-guard-inside"));
-	if (command_run(command))
-		bail("the module cannot be registered: %s", command_output);
+	/* The kernel is believed that init has run. */
+	if (cpus_on_line() > 1) {
+		enroll("dune-guard-inside", "dune_guard_inside", "");
+		attacks_make(first, COUNT(first), names);
+		unload();
+		dunectl_guard("unregister dune_guard_inside");
+	}
+	load_again();
+	is_live = true;
+	enroll("dune-guard-inside", "dune_guard_inside", "[[privilege]]\nkind = \"monitor\"\n");
+	enroll("dune-guard-edu", "dune_guard_edu", "");
+	ok(outside("is-large", kernel_address(LEAF), 0), "the leaf is in a large page");
 	is(guard_request(guard, DUNE_GUARD_SEAL), 0, "the seal (%s)", guard_answer.text);
 }
 
@@ -142,6 +244,7 @@ static void attack_content(char **names)
 {
 	unsigned long long guards = guard_status(guard).address;
 	const struct attack attacks[] = {
+		{ NAMED("init-live", "entries into an init that has run"), BY_US(enter_init) },
 		{ NAMED("changed", "a module with one bit changed"), BY_US(changed) },
 		{ NAMED("other-page", "a page with other bytes"), BY_LIE(OTHER_PAGE),
 		  .stopped = ENOEXEC },
@@ -171,6 +274,16 @@ static void attack_content(char **names)
 		  BY_LIE(OTHER_PATCH, kernel_address(OTHER)), .stopped = ENOEXEC },
 		{ NAMED("patch-leaf", "a leaf that the kernel has changed"), BY_US(patch_leaf),
 		  .stopped = 1 },
+		{ NAMED("leave-shared", "that leaf, of which another module was unloaded"),
+		  BY_US(leave_shared), .stopped = 1 },
+		{ NAMED("near-leaf", "another memory in the large page of a leaf"),
+		  BY_US(read_near) },
+		{ NAMED("beside-leaf", "the module's frames, executable there"),
+		  BY_US(call_beside), .stopped = SECRET },
+		{ NAMED("patch-waiting", "a patch between two instructions of a site"),
+		  BY_US(patch_waiting), .stopped = SECRET },
+		{ NAMED("patch-target", "instructions in the target of a call"),
+		  BY_US(patch_target), .stopped = SECRET },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),
@@ -185,8 +298,8 @@ int main(int argc, char **argv)
 	struct klog log;
 
 	guard = guard_begin(400, &log);
-	prepare();
 	argv++;
+	prepare(argv);
 	attack_content(argv);
 	attacks_end(argv);
 	module_unload("dune_guard_inside");

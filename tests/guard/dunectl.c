@@ -18,20 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Runs dunectl guard with these words. Its exit status. */
-static int dunectl(const char *words)
-{
-	char command[600];
-
-	snprintf(command, sizeof(command), "%s/bin/dunectl guard %s 2>&1", build_directory(),
-		 words);
-	return command_run(command);
-}
-
 /* One verdict: the status, and one line with this text. */
 static void says(const char *words, int status, const char *text)
 {
-	int got = dunectl(words);
+	int got = dunectl_guard(words);
 
 	ok(got == status && command_lines() == 1 && strstr(command_output, text),
 	   "dunectl guard %s: %d, %s", words, got, command_output);
@@ -63,11 +53,11 @@ int main(void)
 	says("status --json", 0, text);
 	says("status --json", 0, "\"state\":\"launched\"");
 	says("log --json", 0, "[]");
-	is(dunectl("log"), 0, "an empty log is no error");
-	is(dunectl("status"), 0, "the status of a launched guard");
+	is(dunectl_guard("log"), 0, "an empty log is no error");
+	is(dunectl_guard("status"), 0, "the status of a launched guard");
 	is(command_lines(), 3 + DUNE_GUARD_EXITS, "it has a line for each reason to exit");
 	says("stop", 0, "the guard is stopped");
-	is(dunectl("nonsense"), 2, "an unknown subcommand is an error of usage");
+	is(dunectl_guard("nonsense"), 2, "an unknown subcommand is an error of usage");
 
 	fd = guard_open();
 	is(guard_unload(fd), 0, "the module is unloaded");

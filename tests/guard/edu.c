@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "attack.h"
 #include "command.h"
+#include "debugfs.h"
 #include "driver.h"
 #include "guard.h"
 #include "klog.h"

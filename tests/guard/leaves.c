@@ -2,10 +2,11 @@
 /*
  * Functions of the kernel's that a guarded module executes itself: Debian's e1000, which nobody
  * changed, with the leaves that `dunectl guard leaves` proposes. Fails if one of them is still a
- * crossing, also after another module with the same leaves has come and gone, if the module is
- * registered with a leaf that the kernel does not have, if packets get lost, if anything is
- * suspicious, or if the kernel's changes of such a function reach the module: before the module is
- * loaded and afterwards, before the seal and after it.
+ * crossing, also after another module with the same leaves has come and gone; if the module is
+ * registered with a leaf that the kernel does not have; if packets get lost; if anything is
+ * suspicious; or if the kernel's changes of such a function reach the module: before the module is
+ * loaded and afterwards, before the seal and after it, and after another module with it was
+ * unregistered.
  *
  * With the argument "echo", this program sends and gets echo requests.
  */
@@ -241,6 +242,15 @@ static void enroll_second(void)
 	is(dunectl_guard("register /tmp/8139cp.toml"), 0, "it is registered with them");
 }
 
+/* While it and e1000 are loaded. */
+static void unregister_second(void)
+{
+	ok(modprobe("-q", second.file, NULL) && driver_is_guarded(&second),
+	   "another guarded driver is loaded");
+	is(dunectl_guard("unregister 8139cp"), 0, "it is unregistered");
+	ok(modprobe("-qr", second.file, NULL), "and unloaded");
+}
+
 static void use(const char *when)
 {
 	int i;
@@ -273,11 +283,13 @@ static void with_leaves(void)
 	use("");
 	patch(true);
 	load();
+	unregister_second();
 	switch_on(true);
 	is(network_echo(), NETWORK_ECHOES, "changed before the load: all packets come back");
 	switch_on(false);
 	unload();
 	patch(false);
+	is(dunectl_guard("register /tmp/8139cp.toml"), 0, "the other driver is registered again");
 	is(guard_request(fd, DUNE_GUARD_SEAL), 0, "the seal");
 	use(", sealed");
 }

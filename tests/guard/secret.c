@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "cpu.h"
+#include "debugfs.h"
 #include "guard.h"
 #include "klog.h"
 #include "modules.h"

@@ -3,7 +3,7 @@
  * A driver of QEMU's device edu, as any driver is: it knows nothing of the guard. A program writes
  * up to 4,095 bytes to /sys/kernel/debug/dune-guard-edu; the device copies that to itself and back
  * to other memory, and raises an interrupt each time; the program reads what came back. The device
- * is the one that the parameter "address" names. (QEMU's docs/specs/edu.txt has the registers.)
+ * is the one that the parameter "address" names.
  */
 #include <linux/completion.h>
 #include <linux/debugfs.h>
@@ -13,16 +13,8 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 
-#define EDU_STATUS	0x24	/* of interrupts */
-#define EDU_ACKNOWLEDGE	0x64
-#define EDU_SOURCE	0x80
-#define EDU_DESTINATION	0x88
-#define EDU_COUNT	0x90
-#define EDU_COMMAND	0x98
-#define EDU_START	1
-#define EDU_TO_MEMORY	2
-#define EDU_INTERRUPT	4
-#define EDU_BUFFER	0x40000
+#include "edu.h"
+
 /* It has a page, but QEMU refuses the last byte. */
 #define EDU_MOST	4095
 /* The device has addresses of 28 bits. */
@@ -43,7 +35,7 @@ static DEFINE_MUTEX(lock);
 
 static irqreturn_t on_interrupt(int irq, void *data)
 {
-	u32 status = readl(registers + EDU_STATUS);
+	u32 status = readl(registers + EDU_INTERRUPTS);
 
 	if (!status)
 		return IRQ_NONE;
@@ -55,10 +47,7 @@ static irqreturn_t on_interrupt(int irq, void *data)
 static int transfer(u64 from, u64 to, u32 command)
 {
 	reinit_completion(&is_done);
-	writel(from, registers + EDU_SOURCE);
-	writel(to, registers + EDU_DESTINATION);
-	writel(length, registers + EDU_COUNT);
-	writel(command | EDU_START | EDU_INTERRUPT, registers + EDU_COMMAND);
+	edu_copy(registers, from, to, length, command | EDU_INTERRUPT);
 	return wait_for_completion_timeout(&is_done, PATIENCE) ? 0 : -ETIMEDOUT;
 }
 

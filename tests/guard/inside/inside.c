@@ -222,6 +222,8 @@ static const struct inside inside = {
 	.after_call = inner_after_call,
 	.other_page = inner_other_page,
 	.store = inner_store,
+	.site_call = enter_site_call,
+	.site = inner_site,
 };
 
 /* Not in .init.text, which is no part of the text. */

@@ -59,6 +59,8 @@ struct inside {
 	void (*switch_key)(bool on);
 	/* 1, which napi_schedule_prep() returns. */
 	u64 (*leaf)(void);
+	/* As raw_call(), by a patch site. */
+	u64 (*site_call)(u64 (*function)(u64 argument), const u64 *private, u64 argument);
 	/* No entry points. */
 	const void *middle;
 	const void *after_call;
@@ -66,6 +68,8 @@ struct inside {
 	const void *other_page;
 	/* Stores its second argument at its first one. */
 	const void *store;
+	/* The site of site_call(): CALL *RAX and a NOP, or one instruction (inside_code.S). */
+	const void *site;
 };
 
 /* inside_code.S: */
@@ -73,7 +77,8 @@ u64 enter_raw_call(u64 (*function)(u64 argument), const u64 *private, u64 argume
 u64 enter_flags(void);
 u64 enter_control(u64 number);
 void enter_nothing(void);
-extern const char inner_after_call[], inner_other_page[], inner_store[];
+u64 enter_site_call(u64 (*function)(u64 argument), const u64 *private, u64 argument);
+extern const char inner_after_call[], inner_other_page[], inner_store[], inner_site[];
 
 /* inside_devices.c: */
 u64 enter_read_memory(const void __iomem *at);
@@ -88,72 +93,9 @@ u64 enter_counter(void);
 u64 enter_factorial(void __iomem *edu, u64 number);
 u64 enter_dma(void __iomem *edu, u64 from, u64 to, u64 size);
 
-/* outside_devices.c: */
-struct hv_privilege;
-struct hv_registration;
-/* Registers a module and arms it, as the parameters have it. 0 or -errno. */
-int outside_arm(u64 number, const struct hv_registration *registration);
-/* The list of the module parameter. Returns the number of its entries. */
-u32 outside_privileges(struct hv_privilege *list);
-bool outside_find_devices(void);
-void outside_forget_devices(void);
-/* A call of the guard's services, by the kernel: its error, or 1 if it gives anything. */
-s64 outside_monitor_call(u64 number);
-/* A command that has to do with privileges. Returns whether it is one. */
-bool outside_device_command(const struct inside *inside, const char *word, u64 a, u64 b, u64 c,
-			    u64 *result);
-
-/* outside_attacks.c: */
-/* A page of vmalloc()'s as a module's text, and its registration, a page, too. Or NULL. */
-struct hv_registration *outside_page_of_text(void **text);
-/* From now on INT3 in the module's text returns from its function, or it does so no more. */
-void outside_catch_int3(bool catches);
-/* A command that is an attack. Returns whether it is one. */
-bool outside_attack(const struct inside *inside, u64 *private, const char *word, u64 a, u64 b,
-		    u64 *result);
-
-/* outside_hooks.c: */
-/* A command that hooks the module, or comes from ring 3. Returns whether it is one. */
-bool outside_hook(const struct inside *inside, u64 *private, const char *word, u64 a, u64 b,
-		  u64 *result);
-
-/* outside_fuzz.c: what a batch has done. */
-struct outside_fuzz_counts {
-	u64 fetches, crossings, calls, writes, bad;
-};
-
-const struct outside_fuzz_counts *outside_fuzz(const struct inside *inside, struct module *module,
-					       u64 *private, u64 seed, u64 steps, u64 guard,
-					       u64 guard_size);
-
 /* outside.c: */
-void outside_text_of(const struct module *module, u64 *text, u64 *size);
 void outside_register(const struct inside *inside);
 u64 *outside_private(void);
 u64 outside_deeper(u64 depth);
-/* A VMMCALL of the guard's, with its number, RBX and RCX. */
-s64 outside_guard_call(u64 number, u64 b, u64 c);
-void outside_flush_guard(void *unused);
-const void *outside_after_entry(const void *function);
-
-/* outside_code.S: */
-u64 outside_jump(const void *to, const u64 *from);
-u64 outside_return_into(const void *to, const u64 *from);
-u64 outside_call_from(const void *to, const u64 *from, const void *address);
-u64 outside_replay(const void *to, const u64 *from);
-u64 outside_with_direction(const void *to);
-u64 outside_elsewhere(u64 argument);
-u64 outside_jumps_back(u64 argument);
-u64 outside_clobbers(u64 argument);
-u64 outside_with_trap(const void *to);
-u64 outside_interrupt_return(const void *to, const u64 *from);
-u64 outside_far_return(const void *to, const u64 *from);
-u64 outside_by_sysret(const void *to, const u64 *from);
-u64 outside_by_iret(const void *to, const u64 *from);
-extern const char outside_ring_trap[], outside_ring_trap_without_error[];
-/* The stack to which they return, and the error code of the exception by which they do. */
-extern u64 outside_ring_sp, outside_ring_error;
-/* Where outside_jumps_back() goes. */
-extern u64 (*outside_target)(const u64 *from);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Functions of dune-guard-inside whose frames and instructions the attacks know: see inside.h. */
 #include <linux/linkage.h>
+#include <asm/alternative.h>
+#include <asm/cpufeatures.h>
 #include <asm/nospec-branch.h>
 
 	.text
@@ -18,6 +20,25 @@ inner_after_call:
 	pop	%rbx
 	RET
 SYM_FUNC_END(enter_raw_call)
+
+/*
+ * The same by a patch site of two instructions. The other content, which no computer gets, is one
+ * instruction, whose last three bytes are another one: MOV RCX to RBX.
+ */
+SYM_FUNC_START(enter_site_call)
+	push	%rbx
+	mov	%rsi, %rbx
+	mov	%rdi, %rax
+	mov	%rdx, %rdi
+	.globl	inner_site
+inner_site:
+	ANNOTATE_RETPOLINE_SAFE
+	ALTERNATIVE "call *%rax; .byte 0x0f, 0x1f, 0x00", ".byte 0xb9, 0x00, 0x48, 0x89, 0xcb", \
+		    X86_FEATURE_XENPV
+	mov	(%rbx), %rax
+	pop	%rbx
+	RET
+SYM_FUNC_END(enter_site_call)
 
 SYM_FUNC_START(enter_flags)
 	pushf

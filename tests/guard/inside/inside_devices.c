@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the guarded module of the tests does with its privileges: see inside.h. */
 #include <linux/delay.h>
-#include <linux/io.h>
 
+#include "edu.h"
 #include "guard/hv/hv.h"
 #include "inside.h"
 
@@ -78,18 +78,6 @@ u64 enter_counter(void)
 	return result ? 0 : value;
 }
 
-/* QEMU's documentation has the device's registers (docs/specs/edu.txt). */
-#define EDU_FACTORIAL	0x08
-#define EDU_STATUS	0x20
-#define EDU_BUSY	1
-#define EDU_SOURCE	0x80
-#define EDU_DESTINATION	0x88
-#define EDU_COUNT	0x90
-#define EDU_COMMAND	0x98
-#define EDU_START	1
-#define EDU_TO_MEMORY	2
-#define EDU_BUFFER	0x40000
-
 #define TRIES		250
 
 u64 enter_factorial(void __iomem *edu, u64 number)
@@ -106,10 +94,7 @@ static bool transfer(void __iomem *edu, u64 from, u64 to, u64 size, u64 command)
 {
 	int tries = TRIES;
 
-	writel(from, edu + EDU_SOURCE);
-	writel(to, edu + EDU_DESTINATION);
-	writel(size, edu + EDU_COUNT);
-	writel(command | EDU_START, edu + EDU_COMMAND);
+	edu_copy(edu, from, to, size, command);
 	while (readl(edu + EDU_COMMAND) & EDU_START && tries--)
 		msleep(20);
 	return tries > 0;

@@ -31,6 +31,8 @@ enum lie {
 	OTHER_SYMBOL,		/* its calls of outside_deeper() lead to lie_value */
 	OTHER_PATCH,		/* a NOP of ftrace's is a call of lie_value */
 	IMAGE_ADDRESS,		/* the text is in the kernel's image */
+	FORGOTTEN,		/* none, but its guard ends lie_value times while it is entered */
+	BESIDE_LEAF,		/* near the leaf at lie_value are the module's frames */
 };
 
 #endif

@@ -7,7 +7,7 @@
 #include <linux/module.h>
 
 #include "guard/hv/hv.h"
-#include "inside.h"
+#include "outside.h"
 
 static u64 replacement(const u64 *from)
 {

@@ -22,7 +22,7 @@
 #include <asm/special_insns.h>
 
 #include "guard/linux/views.h"
-#include "inside.h"
+#include "outside.h"
 
 #define TAMPERED	0xa77ac4
 
@@ -72,7 +72,7 @@ static int on_fault(struct notifier_block *block, unsigned long event, void *dat
 {
 	struct pt_regs *regs = ((struct die_args *)data)->regs;
 
-	if (event != DIE_GPF || regs->ip - alias >= ALIAS_PAGES * PAGE_SIZE)
+	if (event != DIE_GPF || regs->ip != alias)
 		return NOTIFY_DONE;
 	regs->ip = *(u64 *)regs->sp;
 	regs->sp += 8;
@@ -81,30 +81,35 @@ static int on_fault(struct notifier_block *block, unsigned long event, void *dat
 
 static struct notifier_block fault_block = { .notifier_call = on_fault };
 
-/*
- * The module calls a function of its own that is no entry, by that address. It would write to the
- * private page, of which the content is returned.
- */
+u64 outside_call_store(const struct inside *inside, u64 *private, u64 at)
+{
+	u64 result;
+
+	alias = at;
+	register_die_notifier(&fault_block);
+	result = inside->raw_call((void *)at, private, (u64)private);
+	unregister_die_notifier(&fault_block);
+	return result;
+}
+
 static u64 call_alias(const struct inside *inside, u64 *private)
 {
-	u64 at = (u64)inside->store, result, i;
+	u64 at = (u64)inside->store, pages_at, result, i;
 	struct page *pages[ALIAS_PAGES];
 	unsigned int level;
 	pte_t *entry;
 
 	for (i = 0; i < ALIAS_PAGES; i++)
 		pages[i] = vmalloc_to_page((void *)(at & PAGE_MASK) + i * PAGE_SIZE);
-	alias = (u64)vmap(pages, ALIAS_PAGES, VM_MAP, PAGE_KERNEL_EXEC);
-	if (!alias)
+	pages_at = (u64)vmap(pages, ALIAS_PAGES, VM_MAP, PAGE_KERNEL_EXEC);
+	if (!pages_at)
 		return 0;
 	for (i = 0; i < ALIAS_PAGES; i++) {
-		entry = lookup_address(alias + i * PAGE_SIZE, &level);
+		entry = lookup_address(pages_at + i * PAGE_SIZE, &level);
 		set_pte(entry, pte_mkexec(*entry));
 	}
-	register_die_notifier(&fault_block);
-	result = inside->raw_call((void *)(alias + (at & ~PAGE_MASK)), private, (u64)private);
-	unregister_die_notifier(&fault_block);
-	vunmap((void *)alias);
+	result = outside_call_store(inside, private, pages_at + (at & ~PAGE_MASK));
+	vunmap((void *)pages_at);
 	return result;
 }
 

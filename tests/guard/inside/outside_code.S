@@ -3,6 +3,8 @@
 #include <linux/linkage.h>
 #include <asm/segment.h>
 
+#include "callee_saved.S"
+
 	.text
 
 /* u64 outside_jump(const void *to, const u64 *from): calls @to with @from as its argument. */
@@ -105,12 +107,7 @@ SYM_FUNC_END(outside_far_return)
  * outside_ring_trap, or to outside_ring_trap_without_error.
  */
 .macro TO_RING_3
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
+	PUSH_CALLEE_SAVED
 	mov	%rsp, outside_ring_sp(%rip)
 	mov	%rdi, %rcx
 	mov	%rsi, %rdi
@@ -146,12 +143,7 @@ outside_ring_landing:
 	mov	$__KERNEL_DS, %edx
 	mov	%edx, %ss
 	mov	outside_ring_sp(%rip), %rsp
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
+	POP_CALLEE_SAVED
 	jmp	__x86_return_thunk
 SYM_CODE_END(outside_ring_trap_without_error)
 
@@ -166,6 +158,22 @@ SYM_FUNC_END(outside_clobbers)
 SYM_FUNC_START(outside_jumps_back)
 	jmp	*outside_target(%rip)
 SYM_FUNC_END(outside_jumps_back)
+
+/* site_call()'s callee, which patches the site meanwhile. */
+SYM_FUNC_START(outside_patches)
+	call	*outside_meanwhile(%rip)
+	mov	outside_rcx(%rip), %rcx
+	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_patches)
+
+/* raw_call()'s callee: raw_call() returns elsewhere, with its own return address in RSI. */
+SYM_FUNC_START(outside_leads_return)
+	mov	16(%rsp), %rsi
+	mov	outside_return_to(%rip), %rax
+	mov	%rax, 16(%rsp)
+	mov	outside_rcx(%rip), %rcx
+	jmp	__x86_return_thunk
+SYM_FUNC_END(outside_leads_return)
 
 /*
  * raw_call()'s callee, which returns from another place of the stack. The frame there is the return

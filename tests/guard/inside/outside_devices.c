@@ -15,7 +15,7 @@
 #include <asm/nmi.h>
 
 #include "guard/linux/views.h"
-#include "inside.h"
+#include "outside.h"
 
 #define ADDRESS		0xcf8
 #define DATA		0xcfc
@@ -575,6 +575,8 @@ static bool kernel_device_command(const char *word, u64 a, u64 b, u64 c, u64 *re
 		*result = config_read(function, b);
 	else if (!strcmp(word, "config"))
 		*result = config_write(function, b & 0xff, DATA + (b & 3), b >> 8, c);
+	else if (!strcmp(word, "config-sibling"))
+		*result = config_write(function | 1, b, DATA, 4, c);
 	else if (!strcmp(word, "config-string"))
 		*result = config_string(function, b);
 	else if (!strcmp(word, "config-reserved"))

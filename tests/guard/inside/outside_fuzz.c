@@ -25,7 +25,7 @@
 #include <asm/special_insns.h>
 
 #include "guard/linux/views.h"
-#include "inside.h"
+#include "outside.h"
 #include "outside_fuzz.h"
 
 /* More than the module has. */

@@ -3,18 +3,14 @@
 #include <linux/linkage.h>
 #include <linux/objtool.h>
 
+#include "callee_saved.S"
 #include "outside_fuzz.h"
 
 	.text
 
 /* void outside_fuzz_go(struct fuzz_step *step) */
 SYM_FUNC_START(outside_fuzz_go)
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
+	PUSH_CALLEE_SAVED
 	pushf
 	mov	%rsp, STEP_SP(%rdi)
 	mov	%rdi, outside_fuzz_now(%rip)
@@ -43,12 +39,7 @@ SYM_INNER_LABEL(outside_fuzz_landing, SYM_L_GLOBAL)
 	mov	%rax, STEP_RESULT(%rcx)
 	mov	STEP_SP(%rcx), %rsp
 	popf
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
+	POP_CALLEE_SAVED
 	jmp	__x86_return_thunk
 SYM_FUNC_END(outside_fuzz_go)
 

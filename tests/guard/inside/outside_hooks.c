@@ -15,7 +15,7 @@
 #include <asm/trapnr.h>
 
 #include "guard/hv/hv.h"
-#include "inside.h"
+#include "outside.h"
 
 /* What runs instead of the module's function. It wants a service of the guard's. */
 static u64 replacement(const u64 *from)

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The hostile module: see attack.h. */
 #include "attack.h"
+#include "debugfs.h"
 #include "modules.h"
 #include "proc.h"
 #include "tap.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
-#define DEBUGFS	"/sys/kernel/debug"
 #define ATTACK	DEBUGFS "/dune-guard-attack"
 
 unsigned long long found, seen;
@@ -19,8 +17,7 @@ void attack_load(void)
 {
 	int err;
 
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	debugfs_mount();
 	if (module_is_loaded("dune_guard_attack"))
 		return;
 	err = module_insert("dune-guard-attack", "");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #include "command.h"
+#include "modules.h"
 #include "tap.h"
 
 #include <stdio.h>
@@ -18,6 +19,15 @@ int command_run(const char *command)
 	length = fread(command_output, 1, sizeof(command_output) - 1, pipe);
 	command_output[length] = 0;
 	return WEXITSTATUS(pclose(pipe));
+}
+
+int dunectl_guard(const char *words)
+{
+	char command[1000];
+
+	snprintf(command, sizeof(command), "%s/bin/dunectl guard %s 2>&1", build_directory(),
+		 words);
+	return command_run(command);
 }
 
 int command_lines(void)

@@ -8,7 +8,9 @@ extern char command_output[8192];
 
 /* Run a command. Its exit status. */
 int command_run(const char *command);
-/* The lines of its output. */
+/* Run dunectl guard with these words of the shell, and its errors in the output. */
+int dunectl_guard(const char *words);
+/* The lines of the output. */
 int command_lines(void);
 
 #endif

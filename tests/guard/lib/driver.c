@@ -12,15 +12,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-int dunectl_guard(const char *words)
-{
-	char command[600];
-
-	snprintf(command, sizeof(command), "%s/bin/dunectl guard %s 2>&1", build_directory(),
-		 words);
-	return command_run(command);
-}
-
 const char *driver_device(const struct driver *driver)
 {
 	static char address[64];

@@ -12,9 +12,6 @@ struct driver {
 	const char *parameter;	/* of the module, or NULL */
 };
 
-/* Run dunectl guard with these words of the shell. Its exit status; command.h has its output. */
-int dunectl_guard(const char *words);
-
 /* The address of the driver's device, such as 0000:00:04.0; "" without one. */
 const char *driver_device(const struct driver *driver);
 /* Where a BAR of the device is. */

@@ -26,6 +26,8 @@ static unsigned long long result_of(const struct attack *one)
 				  one->with[2]);
 	case LIAR:
 		return outside_lie(one->with[0], one->with[1]);
+	case PROGRAM_WITH:
+		return one->function_with(one->with[0]);
 	default:
 		return one->function();
 	}

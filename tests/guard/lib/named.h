@@ -15,6 +15,7 @@ enum attacker {
 	KEEPER,		/* the kernel around the module of class S (secret/) */
 	LIAR,		/* the same kernel: outside_lie(), by the numbers @with */
 	PROGRAM,	/* @function */
+	PROGRAM_WITH,	/* @function_with, by the first of the numbers @with */
 };
 
 /**
@@ -31,6 +32,7 @@ struct attack {
 	const char *word;
 	unsigned long long with[3], stopped;
 	unsigned long long (*function)(void);
+	unsigned long long (*function_with)(unsigned int number);
 };
 
 /* What a table of attacks is written with. */
@@ -38,6 +40,7 @@ struct attack {
 #define BY(who, request, ...)	.by = (who), .word = (request), .with = { __VA_ARGS__ }
 #define BY_LIE(...)		.by = LIAR, .with = { __VA_ARGS__ }
 #define BY_US(steps)		.by = PROGRAM, .function = (steps)
+#define BY_US_WITH(steps, one)	.by = PROGRAM_WITH, .function_with = (steps), .with = { one }
 #define COUNT(table)		(sizeof(table) / sizeof((table)[0]))
 
 /* One verdict for each attack, or for those that are named, if names are given. */

@@ -2,6 +2,7 @@
 /* The module that plays the kernel around a guarded one: see outside.h. */
 #define _GNU_SOURCE
 #include "outside.h"
+#include "debugfs.h"
 #include "modules.h"
 #include "proc.h"
 #include "tap.h"
@@ -11,19 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
-#define DEBUGFS	"/sys/kernel/debug"
 #define LIE	"/sys/module/dune_guard_outside/parameters/lie"
 #define VALUE	"/sys/module/dune_guard_outside/parameters/lie_value"
 #define LIVEPATCH "/sys/kernel/livepatch/dune_guard_livepatch"
-
-void debugfs_mount(void)
-{
-	if (access(DEBUGFS "/tracing", F_OK))
-		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
-}
 
 void outside_load(const char *parameters)
 {

@@ -23,8 +23,6 @@ enum {
  */
 void outside_load(const char *parameters);
 
-void debugfs_mount(void);
-
 /* Has a module of the tests do something, by its file in debugfs. Returns its answer. */
 unsigned long long ask_module(const char *name, const char *word, unsigned long long a,
 			      unsigned long long b, unsigned long long c);

@@ -3,26 +3,13 @@
 #include <linux/linkage.h>
 #include <asm/nospec-branch.h>
 
+#include "callee_saved.S"
 #include "secret.h"
 
 	.text
 
-.macro POP_ALL
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
-.endm
-
 SYM_FUNC_START(secret_make_call)
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
+	PUSH_CALLEE_SAVED
 	push	%rdi
 	mov	%rsp, CALL_SP(%rdi)
 	mov	CALL_RSP(%rdi), %rax
@@ -64,13 +51,13 @@ SYM_FUNC_START(secret_make_call)
 	.endr
 	mov	CALL_SP(%rax), %rsp
 	pop	%rdi
-	POP_ALL
+	POP_CALLEE_SAVED
 	xor	%eax, %eax
 	RET
 SYM_INNER_LABEL(secret_refused, SYM_L_GLOBAL)
 	cld
 	pop	%rdi
-	POP_ALL
+	POP_CALLEE_SAVED
 	mov	$1, %eax
 	RET
 SYM_FUNC_END(secret_make_call)

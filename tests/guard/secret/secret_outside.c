@@ -164,7 +164,9 @@ static noinline u64 enter(u64 what, u64 argument)
 
 /* ---- interrupts ---- */
 
-enum { TAMPER_NOTHING, TAMPER_REGISTERS, TAMPER_FLAGS, TAMPER_RIP, TAMPER_LEAVE };
+enum {
+	TAMPER_NOTHING, TAMPER_REGISTERS, TAMPER_FLAGS, TAMPER_RIP, TAMPER_LEAVE, TAMPER_HOLDING,
+};
 
 static struct {
 	struct hrtimer timer;
@@ -190,6 +192,11 @@ static void tamper(struct pt_regs *regs)
 		regs->ip = (unsigned long)secret_middle;
 		clock.own_ip = regs->ip;
 		break;
+	case TAMPER_HOLDING:
+		/* The inside has told that all its registers are secrets. */
+		if (!READ_ONCE(secret_exchange[0]))
+			return;
+		fallthrough;
 	case TAMPER_LEAVE:
 		regs->ip = (unsigned long)secret_refused;
 		regs->sp = current_call->sp;
@@ -222,10 +229,10 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 }
 
 /*
- * Spins inside, and looks at what interrupts see there. Returns the result of the inside. On a busy
- * computer the emulated timer may be late: then it spins again, until there was an interrupt.
+ * Is inside for long, and looks at what interrupts see there. Returns the result of the inside. On
+ * a busy computer the emulated timer may be late: then it enters again, until it was interrupted.
  */
-static u64 spin(u64 rounds, u64 tampers)
+static u64 interrupt(u64 what, u64 argument, u64 tampers)
 {
 	u64 before = clock.interrupted, value;
 	int tries = 100;
@@ -235,11 +242,24 @@ static u64 spin(u64 rounds, u64 tampers)
 	hrtimer_setup(&clock.timer, tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	hrtimer_start(&clock.timer, ns_to_ktime(100000), HRTIMER_MODE_REL_PINNED_HARD);
 	do
-		value = enter(SECRET_SPIN, rounds);
+		value = enter(what, argument);
 	while (clock.interrupted == before && --tries);
 	hrtimer_cancel(&clock.timer);
 	preempt_enable();
 	return value;
+}
+
+static u64 spin(u64 rounds, u64 tampers)
+{
+	return interrupt(SECRET_SPIN, rounds, tampers);
+}
+
+/* Never returns from an interrupt of the inside, which waits with secrets in all registers. */
+static u64 leave_holding(void)
+{
+	WRITE_ONCE(secret_exchange[0], 0);
+	WRITE_ONCE(secret_exchange[1], 0);
+	return interrupt(SECRET_HOLD, 0, TAMPER_HOLDING);
 }
 
 /* ---- wrong ways ---- */
@@ -501,6 +521,8 @@ static u64 command(const char *word, u64 a, u64 b)
 		return enter(a, (u64)page_address(vmalloc_to_page(secret_private)));
 	if (!strcmp(word, "spin"))
 		return spin(a, b);
+	if (!strcmp(word, "leave-holding"))
+		return leave_holding();
 	if (!strcmp(word, "found"))
 		return founds[a];
 	if (!strcmp(word, "interrupted"))
@@ -550,8 +572,14 @@ static u64 command(const char *word, u64 a, u64 b)
 		outw(a, 0xcf8);
 		return 0;
 	}
-	if (!strcmp(word, "watch-panic"))
+	/*
+	 * With what a search has found. What a program prints may not have left the machine when
+	 * the kernel panics; the console is written at once.
+	 */
+	if (!strcmp(word, "watch-panic")) {
+		pr_emerg("dune-guard-secret: %llu secrets in all memory before the panic\n", a);
 		return atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
+	}
 	if (!strcmp(word, "panic")) {
 		atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
 		panic("dune-guard-secret");
