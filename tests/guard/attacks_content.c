@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define TOML	"/tmp/dune_guard_inside.toml"
@@ -29,6 +30,9 @@
 
 /* A function of the kernel's that the module executes itself. */
 #define LEAF	"napi_schedule_prep"
+
+/* One that only returns, in the place of each return of the module's. */
+#define RETURN	"srso_return_thunk"
 
 /* One that the module does not refer to. */
 #define OTHER	"prepare_to_wait"
@@ -183,6 +187,43 @@ static unsigned long long patch_target(void)
 	return outside("patch-target", 0, 0);
 }
 
+/* How many writes of the kernel's to the text the guard has logged. */
+static unsigned int writes_logged(void)
+{
+	struct dune_guard_entry entry = { .index = 0 };
+	unsigned int count = 0;
+
+	for (; !ioctl(guard, DUNE_GUARD_GET_LOG, &entry); entry.index++)
+		count += entry.kind == DUNE_GUARD_LOG_PATCH;
+	return count;
+}
+
+/* One instruction writes a patch site as it is, and what is behind it. Whether that is logged. */
+static unsigned long long patch_wide(void)
+{
+	unsigned int before;
+
+	load_again();
+	before = writes_logged();
+	if (outside("patch-wide", 0, 0) != 0xcccccc)
+		bail("the kernel does not read what it has written");
+	return writes_logged() > before;
+}
+
+/* An entry that returns to a leaf, which is a return: the module's call of the guard's counter. */
+static unsigned long long return_by_leaf(void)
+{
+	load_again();
+	return outside("return-by-leaf", kernel_address(RETURN), 0);
+}
+
+/* The same if the kernel's page table leads to another stack than that of M. */
+static unsigned long long return_by_table(void)
+{
+	load_again();
+	return outside("return-by-table", 0, 0);
+}
+
 /* The last one: whether the module is guarded any more after one try. */
 static unsigned long long search_tables(void)
 {
@@ -284,6 +325,14 @@ static void attack_content(char **names)
 		  BY_US(patch_waiting), .stopped = SECRET },
 		{ NAMED("patch-target", "instructions in the target of a call"),
 		  BY_US(patch_target), .stopped = SECRET },
+		{ NAMED("patch-wide", "a write of a site and of more"), BY_US(patch_wide),
+		  .stopped = 1 },
+		{ NAMED("frame-of-leaf", "a page that is a leaf's frame"),
+		  BY_LIE(LEAF_FRAME, kernel_address(LEAF)), .stopped = EINVAL },
+		{ NAMED("return-by-leaf", "an entry that returns to a leaf"),
+		  BY_US(return_by_leaf) },
+		{ NAMED("return-by-table", "an entry on a stack that M has elsewhere"),
+		  BY_US(return_by_table) },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),

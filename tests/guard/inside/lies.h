@@ -31,6 +31,7 @@ enum lie {
 	OTHER_SYMBOL,		/* its calls of outside_deeper() lead to lie_value */
 	OTHER_PATCH,		/* a NOP of ftrace's is a call of lie_value */
 	IMAGE_ADDRESS,		/* the text is in the kernel's image */
+	LEAF_FRAME,		/* the first page is where the kernel has its function lie_value */
 	FORGOTTEN,		/* none, but its guard ends lie_value times while it is entered */
 	BESIDE_LEAF,		/* near the leaf at lie_value are the module's frames */
 };

@@ -62,6 +62,10 @@ bool outside_leaves(const struct inside *inside, u64 *private, const char *word,
 /* A command that patches. Returns whether it is one. */
 bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 *result);
 
+/* outside_stacks.c: */
+/* A command that enters on a stack of our own. Returns whether it is one. */
+bool outside_return(const struct inside *inside, const char *word, u64 a, u64 *result);
+
 /* outside_fuzz.c: what a batch has done. */
 struct outside_fuzz_counts {
 	u64 fetches, crossings, calls, writes, bad;

@@ -258,6 +258,9 @@ static int tell_lie(const struct module *module)
 	case PAGE_AT:
 		load->frames[0] = lie_value;
 		break;
+	case LEAF_FRAME:
+		load->frames[0] = slow_virt_to_phys((void *)lie_value) & PAGE_MASK;
+		break;
 	case DEVICE:
 		load->frames[0] = 0xa0000;
 		break;

@@ -5,9 +5,11 @@
  * those of outside.c.
  */
 #include <linux/kdebug.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/string.h>
+#include <linux/vmalloc.h>
 #include <asm/trapnr.h>
 
 #include "outside.h"
@@ -96,12 +98,33 @@ static u64 patch_target(const struct inside *inside, const u64 *private)
 	return result;
 }
 
+/* ---- more than a site ---- */
+
+/* One instruction writes a site as it is, and INT3 behind it. What we read there then. */
+static u64 patch_wide(const struct inside *inside)
+{
+	unsigned long at = (unsigned long)outside_after_entry(inside->read) - SITE_SIZE;
+	struct page *pages[2] = {
+		vmalloc_to_page((void *)at), vmalloc_to_page((void *)at + PAGE_SIZE),
+	};
+	void *alias = vmap(pages, 2, VM_MAP, PAGE_KERNEL);
+	u64 *site = alias + offset_in_page(at);
+
+	if (!alias)
+		return 0;
+	WRITE_ONCE(*site, (*site & 0xffffffffffULL) | 0xcccccc0000000000ULL);
+	vunmap(alias);
+	return *(u64 *)at >> 40;
+}
+
 bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 *result)
 {
 	if (!strcmp(word, "patch-waiting"))
 		*result = patch_middle(inside, private);
 	else if (!strcmp(word, "patch-target"))
 		*result = patch_target(inside, private);
+	else if (!strcmp(word, "patch-wide"))
+		*result = patch_wide(inside);
 	else
 		return false;
 	return true;
