@@ -70,7 +70,7 @@ struct mirror {
  * @vcpus:	their number
  * @link:	in mirror.trees if there are vCPUs, under mirror.lock
  * @number:	given when the tree gets its first vCPU; larger than those given before
- * @root:	of the EPT tables. A table counts its entries in page_private().
+ * @root:	of the EPT tables. A table counts its entries (ept.h).
  * @low:	the table of the first 512 GB, which always exists. Its entry 0, for granule 0,
  *		leads to the address space's private memory.
  * @pool:	where @root and @low come from and go to, or NULL

@@ -77,12 +77,13 @@ static u64 *first_entry(u64 *slot, u64 *end)
  */
 static void clear_table(struct page *page)
 {
-	u64 *slot = page_address(page), *last = slot + LEVEL_ENTRIES - 1;
-	unsigned long left = page_private(page);
+	u64 *table = page_address(page), *slot = ept_lowest(table);
+	u64 *last = table + LEVEL_ENTRIES - 1;
+	unsigned long left = ept_entries(table);
 
 	set_page_private(page, 0);
 	if (left > FEW_ENTRIES) {
-		clear_page(slot);
+		clear_page(table);
 		return;
 	}
 	for (; left; left--, slot++) {
@@ -152,6 +153,7 @@ static bool drop_pages(u64 *table, u64 start, u64 end)
 	u64 *slot = level_slot(table, start, 1), *last = level_slot(table, end - 1, 1);
 	unsigned long all = ept_entries(table), left = all;
 
+	slot = max(slot, ept_lowest(table));
 	while (left && slot <= last) {
 		slot = first_entry(slot, last);
 		for (; slot <= last && *slot; slot++, left--)
@@ -159,7 +161,7 @@ static bool drop_pages(u64 *table, u64 start, u64 end)
 		/* The entry here is 0 already. */
 		slot++;
 	}
-	set_page_private(virt_to_page(table), left);
+	ept_set_entries(table, left);
 	return left < all;
 }
 
@@ -179,7 +181,8 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 e
 		return drop_pages(table, start, end);
 	for (; left && start < end; start = next) {
 		u64 *first = level_slot(table, start, level);
-		u64 *slot = first_entry(first, level_slot(table, end - 1, level));
+		u64 *last = level_slot(table, end - 1, level);
+		u64 *slot = first_entry(clamp(ept_lowest(table), first, last), last);
 		u64 skipped = slot - first;
 		u64 entry = *slot;
 
@@ -371,7 +374,8 @@ static bool protect_from(u64 *slot, unsigned long left, int level, bool *done)
 		if (!level_is_leaf(*slot, level)) {
 			below = ept_table_below(*slot);
 			*done = !need_resched();
-			changed |= protect_from(below, ept_entries(below), level - 1, done);
+			changed |= protect_from(ept_lowest(below), ept_entries(below), level - 1,
+						done);
 		} else if (*slot & VMX_EPT_WRITABLE_MASK) {
 			/* The processor may set the accessed bit at the same time. */
 			clear_bit(ilog2(VMX_EPT_WRITABLE_MASK), (unsigned long *)slot);

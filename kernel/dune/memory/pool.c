@@ -18,12 +18,16 @@
  */
 #include <linux/gfp.h>
 #include <linux/list.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
 #include "dune/memory/pool.h"
 
-/* The most pages of each kind: as many as a child of a small program needs. */
+/*
+ * The most pages of each kind: as many as a child of a small program needs. Processes that end at
+ * the same time may give a few tables more.
+ */
 #define COPIES_MAX	32
 #define TABLES_MAX	16
 
@@ -74,53 +78,60 @@ void pool_put(struct page_pool *pool)
 		kref_put(&pool->kref, free_pool);
 }
 
-/* Takes a page from @list, of @pool, or returns NULL. */
-static struct page *take(struct page_pool *pool, struct pool_list *list)
+/* Moves all pages with old contents to @list. */
+void pool_take_copies(struct page_pool *pool, struct list_head *list)
+{
+	if (!pool)
+		return;
+	spin_lock(&pool->lock);
+	list_splice_init(&pool->copies.pages, list);
+	pool->copies.count = 0;
+	spin_unlock(&pool->lock);
+}
+
+/* Gives the pages on @list, which nobody else has, to the pool, or frees them. May sleep. */
+void pool_give_copies(struct page_pool *pool, struct list_head *list)
+{
+	struct page *page, *next;
+	LIST_HEAD(kept);
+
+	if (pool) {
+		spin_lock(&pool->lock);
+		list_for_each_entry(page, list, lru) {
+			if (pool->copies.count == COPIES_MAX)
+				break;
+			pool->copies.count++;
+		}
+		list_cut_before(&kept, list, &page->lru);
+		list_splice(&kept, &pool->copies.pages);
+		spin_unlock(&pool->lock);
+	}
+	list_for_each_entry_safe(page, next, list, lru) {
+		__free_page(page);
+		cond_resched();
+	}
+	INIT_LIST_HEAD(list);
+}
+
+/* Takes a table from the pool, or returns NULL. */
+static struct page *take_table(struct page_pool *pool)
 {
 	struct page *page;
 
 	spin_lock(&pool->lock);
-	page = list_first_entry_or_null(&list->pages, struct page, lru);
+	page = list_first_entry_or_null(&pool->tables.pages, struct page, lru);
 	if (page) {
 		list_del(&page->lru);
-		list->count--;
+		pool->tables.count--;
 	}
 	spin_unlock(&pool->lock);
 	return page;
 }
 
-/* Adds @page to @list, of @pool, unless that has @max pages. Returns whether it was added. */
-static bool give(struct page_pool *pool, struct pool_list *list, unsigned int max,
-		 struct page *page)
-{
-	bool taken;
-
-	spin_lock(&pool->lock);
-	taken = list->count < max;
-	if (taken) {
-		list_add(&page->lru, &list->pages);
-		list->count++;
-	}
-	spin_unlock(&pool->lock);
-	return taken;
-}
-
-/* Returns a page with old contents, or NULL. */
-struct page *pool_take_copy(struct page_pool *pool)
-{
-	return pool ? take(pool, &pool->copies) : NULL;
-}
-
-/* Returns whether the pool has taken over the reference to @page, which nobody else has. */
-bool pool_give_copy(struct page_pool *pool, struct page *page)
-{
-	return pool && give(pool, &pool->copies, COPIES_MAX, page);
-}
-
 /* Returns a cleared page, of the pool or a new one allocated with @flags, or NULL. */
 struct page *pool_take_table(struct page_pool *pool, gfp_t flags)
 {
-	struct page *page = pool ? take(pool, &pool->tables) : NULL;
+	struct page *page = pool ? take_table(pool) : NULL;
 
 	return page ?: alloc_page(flags | __GFP_ACCOUNT | __GFP_ZERO);
 }
@@ -143,6 +154,8 @@ void pool_give_table(struct page_pool *pool, struct page *page, unsigned int ent
 		return;
 	}
 	memset(page_address(page), 0, entries * sizeof(u64));
-	if (!give(pool, &pool->tables, TABLES_MAX, page))
-		__free_page(page);
+	spin_lock(&pool->lock);
+	list_add(&page->lru, &pool->tables.pages);
+	pool->tables.count++;
+	spin_unlock(&pool->lock);
 }

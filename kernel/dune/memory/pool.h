@@ -38,12 +38,12 @@ struct page_pool *pool_create(void);
 
 /*
  * All that follows accepts NULL for no pool, and is for process context or a callback of the
- * kernel; none of it sleeps but pool_take_table().
+ * kernel; only pool_give_copies() sleeps, and pool_take_table() as @flags permit.
  */
 struct page_pool *pool_get(struct page_pool *pool);
 void pool_put(struct page_pool *pool);
-struct page *pool_take_copy(struct page_pool *pool);
-bool pool_give_copy(struct page_pool *pool, struct page *page);
+void pool_take_copies(struct page_pool *pool, struct list_head *list);
+void pool_give_copies(struct page_pool *pool, struct list_head *list);
 struct page *pool_take_table(struct page_pool *pool, gfp_t flags);
 bool pool_wants_table(const struct page_pool *pool);
 void pool_give_table(struct page_pool *pool, struct page *page, unsigned int entries);

@@ -169,24 +169,20 @@ static void drop_list(struct private_memory *private, struct list_head *list)
 }
 
 /*
- * Gives up a page that only guests of @private could reach: to the pool, if nobody else has it. A
- * page of the window may still be in a pipe. Returns whether the pool has taken it.
+ * Gives up page @n: adds it to @copies, for the pool, if it is a page that a copy has for itself
+ * and nobody else has it. A page of the window may still be in a pipe.
  */
-static bool pool_copy(struct private_memory *private, struct page *page)
-{
-	return !page_private(page) && page_count(page) == 1 && pool_give_copy(private->pool, page);
-}
-
-/* Gives up page @n: to the pool, if it is a page that a copy has for itself. */
-static void drop_entry(struct private_memory *private, u64 n)
+static void drop_entry(struct private_memory *private, u64 n, struct list_head *copies)
 {
 	u64 entry = entry_of(private, n);
 	struct page *page = page_of(entry);
 
-	if (entry & WRITABLE && pool_copy(private, page))
-		mm_dec_nr_ptes(private->mm);
-	else
+	if (!private->pool || !(entry & WRITABLE) || page_private(page) || page_count(page) != 1) {
 		drop_page(private, page);
+		return;
+	}
+	list_add(&page->lru, copies);
+	mm_dec_nr_ptes(private->mm);
 }
 
 /* Returns how many entries table @n of private->tables can have: see make_directory(). */
@@ -217,10 +213,12 @@ static void drop_tables(struct private_memory *private)
 /* Frees it with all pages; no vCPU of the address space exists any more. */
 void private_destroy(struct private_memory *private)
 {
+	LIST_HEAD(copies);
 	u64 n;
 
 	for (n = 0; n < private->count; n++)
-		drop_entry(private, n);
+		drop_entry(private, n, &copies);
+	pool_give_copies(private->pool, &copies);
 	drop_tables(private);
 	pool_put(private->pool);
 	if (private->top)
@@ -262,17 +260,21 @@ static void copy_whole(void *to, const void *from)
 }
 
 /*
- * Returns a page like @source, which is counted: from the pool if it has one, or a new one. All of
- * its contents are replaced. Returns an error as new_page().
+ * Returns a page like @source, which is counted: one of @pooled if there is one, or a new one. All
+ * of its contents are replaced. Returns an error as new_page().
  */
-static struct page *copied_page(struct private_memory *private, const struct page *source)
+static struct page *copied_page(struct private_memory *private, const struct page *source,
+				struct list_head *pooled)
 {
-	struct page *page;
+	struct page *page = list_first_entry_or_null(pooled, struct page, lru);
 
 	if (fatal_signal_pending(current))
 		return ERR_PTR(-EINTR);
 	cond_resched();
-	page = pool_take_copy(private->pool) ?: alloc_page(GFP_KERNEL_ACCOUNT);
+	if (page)
+		list_del(&page->lru);
+	else
+		page = alloc_page(GFP_KERNEL_ACCOUNT);
 	if (!page)
 		return ERR_PTR(-ENOMEM);
 	mm_inc_nr_ptes(private->mm);
@@ -492,9 +494,10 @@ struct page *private_shown(const struct private_memory *private, u64 n)
 /*
  * Returns the page of @to for the page of @from to which @entry leads, counted, or an error of
  * new_page(). A run page other than @from_run is of no vCPU in @to, and waits there to be used.
+ * @pooled: pages for copies.
  */
 static struct page *copy_of(struct private_memory *to, u64 entry, const struct page *from_run,
-			    struct page *run)
+			    struct page *run, struct list_head *pooled)
 {
 	struct page *page = page_of(entry), *idle;
 
@@ -508,7 +511,7 @@ static struct page *copy_of(struct private_memory *to, u64 entry, const struct p
 		}
 		return idle;
 	} else if (entry & WRITABLE) {
-		return copied_page(to, page);
+		return copied_page(to, page, pooled);
 	}
 	get_page(page);
 	mm_inc_nr_ptes(to->mm);
@@ -524,6 +527,7 @@ static int copy_locked(struct private_memory *to, struct private_memory *from,
 		       const struct page *from_run, struct page *run)
 {
 	LIST_HEAD(tables);
+	LIST_HEAD(pooled);
 	int err;
 	u64 n;
 
@@ -532,15 +536,17 @@ static int copy_locked(struct private_memory *to, struct private_memory *from,
 	to->pool = pool_get(from->pool);
 	err = new_tables(to, &tables, tables_for(to, from->count));
 	err = err ?: make_directory(to, &tables);
+	pool_take_copies(to->pool, &pooled);
 	for (n = 0; n < from->count && !err; n++) {
 		u64 entry = entry_of(from, n);
-		struct page *page = copy_of(to, entry, from_run, run);
+		struct page *page = copy_of(to, entry, from_run, run, &pooled);
 
 		err = PTR_ERR_OR_ZERO(page);
 		if (err)
 			break;
 		map_page(to, &tables, page, entry & WRITABLE ? page_bits : page_bits & ~WRITABLE);
 	}
+	pool_give_copies(to->pool, &pooled);
 	drop_list(to, &tables);
 	to->window = from->window;
 	to->shown = from->shown;
