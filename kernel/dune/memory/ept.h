@@ -39,7 +39,7 @@ static inline unsigned long ept_entries(u64 *table)
 	return page_private(virt_to_page(table)) & (BIT(EPT_LOWEST_SHIFT) - 1);
 }
 
-/* Returns a slot of a table before which no entry is. Most tables have few entries, side by side. */
+/* Returns a slot before which the table has no entry. Most have few entries, side by side. */
 static inline u64 *ept_lowest(u64 *table)
 {
 	return table + (page_private(virt_to_page(table)) >> EPT_LOWEST_SHIFT);
