@@ -53,7 +53,7 @@ static void forked(void)
 
 #define MAPPINGS	6	/* the last one is a huge page */
 #define PAGES		3
-#define HOLE		(16 * 4096)
+#define AROUND		(16 * 4096)	/* a fault makes the entries of so much memory */
 
 static u64 *mappings[MAPPINGS];
 
@@ -100,11 +100,35 @@ static bool is_unchanged(int pid, int to)
 	return wait_child(pid, 20).code == 0;
 }
 
-/*
- * The guest reads some pages after the fork, and then writes all. Between two forks it can write
- * either one page alone, or its neighbours as well, or none.
- */
-static void several(const char *between, u64 (*access)(void *arg), bool by_process)
+/* ---- what happens between two forks; it leaves the values as they are */
+
+static void nothing(void)
+{
+}
+
+static void guest_writes(void)
+{
+	access_by(&g, store, word(2, 1), NULL);
+	*word(2, 1) = 100 + 2;
+}
+
+static void guest_reads(void)
+{
+	*word(2, 1) = 100 + 2;
+	access_by(&g, guest_load, word(2, 1), NULL);
+}
+
+/* The guest faults at a page that cannot be written, and gets its neighbour as well, which can. */
+static void guest_reads_neighbour(void)
+{
+	*word(2, 1) = 100 + 2;
+	mprotect(mappings[2], 4096, PROT_READ);
+	mprotect(mappings[2], 4096, PROT_READ | PROT_WRITE);
+	access_by(&g, guest_load, word(2, 0), NULL);
+}
+
+/* After two forks the guest reads some pages, and then writes all. */
+static void several(const char *name, void (*between)(void))
 {
 	bool read = true, written = true;
 	int pipe1[2], pipe2[2], first, second;
@@ -114,24 +138,18 @@ static void several(const char *between, u64 (*access)(void *arg), bool by_proce
 		bail("pipe: %m");
 	set_all(100);
 	first = wait_then_compare(pipe1[0], 100);
-	if (by_process)
-		*word(2, 1) = 100 + 2;
-	if (access)
-		access_by(&g, access, word(2, 1), NULL);
-	*word(2, 1) = 100 + 2;
+	between();
 	second = wait_then_compare(pipe2[0], 100);
 	for (int n = 0; n < MAPPINGS; n++)
 		read &= access_by(&g, guest_load, word(n, n % PAGES), &v) == 0 && v == 100ul + n;
-	ok(read, "%s between two forks: the guest reads what was there", between);
+	ok(read, "%s between two forks: the guest reads what was there", name);
 	for (int n = MAPPINGS - 1; n >= 0; n--)
 		for (int page = 0; page < PAGES; page++)
 			written &= access_by(&g, store, word(n, page), NULL) == 0 &&
 				   *word(n, page) == STORED;
-	ok(written, "%s between two forks: the guest's process sees its writes", between);
-	ok(is_unchanged(first, pipe1[1]), "%s between two forks: the first child does not",
-	   between);
-	ok(is_unchanged(second, pipe2[1]), "%s between two forks: the second child does not",
-	   between);
+	ok(written, "%s between two forks: the guest's process sees its writes", name);
+	ok(is_unchanged(first, pipe1[1]), "%s between two forks: the first child does not", name);
+	ok(is_unchanged(second, pipe2[1]), "%s between two forks: the second child does not", name);
 	close(pipe1[0]);
 	close(pipe1[1]);
 	close(pipe2[0]);
@@ -141,13 +159,17 @@ static void several(const char *between, u64 (*access)(void *arg), bool by_proce
 static void many_mappings(void)
 {
 	for (int n = 0; n < MAPPINGS - 1; n++) {
-		mappings[n] = new_memory(PAGES * 4096 + HOLE);
-		mprotect((char *)mappings[n] + PAGES * 4096, HOLE, PROT_NONE);
+		u64 at = ((u64)new_memory(2 * AROUND) + AROUND - 1) & -AROUND;
+
+		mappings[n] = (u64 *)at;
+		/* The kernel does not merge it with the next one. */
+		mprotect((void *)(at + PAGES * 4096), AROUND - PAGES * 4096, PROT_NONE);
 	}
 	mappings[MAPPINGS - 1] = new_huge_page();
-	several("nothing", NULL, false);
-	several("a write of the guest", store, false);
-	several("a read of the guest, after a write of the process,", guest_load, true);
+	several("nothing", nothing);
+	several("a write of the guest", guest_writes);
+	several("a write of the process and a read of the guest", guest_reads);
+	several("a write of the process and a read of the guest next to it", guest_reads_neighbour);
 }
 
 /*
