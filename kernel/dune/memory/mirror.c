@@ -27,6 +27,9 @@
  * release(). An operation without such a call adds rights (a fault), or changes only
  * the accessed bit (MADV_COLD), on which nothing here depends.
  *
+ * A fork takes nothing but the right to write. So at its first announcement all entries lose that
+ * right, and the others find none that has it (mirror.writable): mirror_invalidate_start().
+ *
  * Both at the same time. An entry is made under mirror.lock, from a walk before the lock
  * was taken. An invalidation takes the lock at its start, to count itself in progress,
  * and at its end, to advance mirror.sequence; it changes the page table in between. When
