@@ -302,6 +302,8 @@ void dune_runtime_main(const struct dune_start *start)
 		SYS2(__NR_munmap, start->image, start->image_end - start->image);
 	/* The program's cores have what they have natively. */
 	SYS3(__NR_madvise, start->scratch, SUPER_SIZE - STUB_SIZE, MADV_DONTDUMP);
+	/* A child uses nothing that is there. So a fork need not copy it. */
+	SYS3(__NR_madvise, start->scratch, SUPER_SIZE - STUB_SIZE, MADV_WIPEONFORK);
 	program = prepare(start, &initial, &options, &tf);
 	load(program, &initial, &options, &tf);
 	if (tf.rip >= USER_END)

@@ -21,8 +21,9 @@
  * leaves both as it has found them.
  *
  * Only a runtime, and the library in it, call these functions. A thread has copies of its own. A
- * child with a copy of the memory has its own, too, with the same contents at the same addresses. A
- * vfork child has its parent's, above what its parent has taken.
+ * child with a copy of the memory has its own, too, at the same addresses: the window with the same
+ * contents, and a scratch that the runtime may have cleared (MADV_WIPEONFORK). A vfork child has
+ * its parent's, above what its parent has taken.
  */
 #ifndef DUNE_COPIES_H
 #define DUNE_COPIES_H

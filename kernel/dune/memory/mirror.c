@@ -27,6 +27,9 @@
  * release(). An operation without such a call adds rights (a fault), or changes only
  * the accessed bit (MADV_COLD), on which nothing here depends.
  *
+ * A fork takes nothing but the right to write. So at its first announcement all entries lose that
+ * right, and the others find none that has it (mirror.writable): mirror_invalidate_start().
+ *
  * Both at the same time. An entry is made under mirror.lock, from a walk before the lock
  * was taken. An invalidation takes the lock at its start, to count itself in progress,
  * and at its end, to advance mirror.sequence; it changes the page table in between. When
@@ -66,6 +69,7 @@
 #include <asm/cpufeature.h>
 
 #include "dune/memory/mirror_internal.h"
+#include "dune/memory/pool.h"
 #include "dune/memory/walk.h"
 
 struct mirror_machine mirror_machine __ro_after_init;
@@ -103,7 +107,8 @@ void mirror_free(struct mmu_notifier *notifier)
 {
 	struct mirror *m = mirror_of(notifier);
 
-	mirror_free_tables(&m->spares);
+	mirror_free_tables(m, &m->spares);
+	pool_put(m->pool);
 	granules_destroy(&m->granules);
 	kick_list_destroy(&m->kicks);
 	kfree(m);
@@ -200,32 +205,55 @@ bool mirror_address(struct mirror *m, u64 gpa, u64 *address)
 	return granules_to_address(&m->granules, gpa, address);
 }
 
-/* Returns a tree without vCPUs, or NULL. */
-struct mirror_tree *mirror_tree_create(void)
+/* Lets tables of @m come from @pool, and go there. Does not sleep. */
+void mirror_use_pool(struct mirror *m, struct page_pool *pool)
+{
+	spin_lock(&m->lock);
+	if (!m->pool)
+		m->pool = pool_get(pool);
+	spin_unlock(&m->lock);
+}
+
+/* Returns an empty table, or NULL. May sleep. */
+static u64 *new_table(struct page_pool *pool)
+{
+	struct page *page = pool_take_table(pool, GFP_KERNEL);
+
+	if (!page)
+		return NULL;
+	set_page_private(page, 0);
+	return page_address(page);
+}
+
+/* Returns a tree without vCPUs, or NULL. @pool: of its tables, or NULL; stays until it is freed. */
+struct mirror_tree *mirror_tree_create(struct page_pool *pool)
 {
 	struct mirror_tree *tree = kzalloc(sizeof(*tree), GFP_KERNEL_ACCOUNT);
 
 	if (!tree)
 		return NULL;
 	mutex_init(&tree->lock);
-	tree->root = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
-	tree->low = (u64 *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+	tree->pool = pool_get(pool);
+	tree->root = new_table(pool);
+	tree->low = new_table(pool);
 	if (!tree->root || !tree->low) {
 		mirror_tree_destroy(tree);
 		return NULL;
 	}
-	set_page_private(virt_to_page(tree->root), 0);
 	/* One entry more than it has, so that it never counts as empty. */
 	set_page_private(virt_to_page(tree->low), 1);
 	ept_set_entry(tree->root, __pa(tree->low) | EPT_RIGHTS | VMX_EPT_ACCESS_BIT);
 	return tree;
 }
 
-/* Frees a tree that has no vCPU, and so no table but these. */
+/* Frees a tree that has no vCPU, and so no table but these, which have no entry but the first. */
 void mirror_tree_destroy(struct mirror_tree *tree)
 {
-	free_page((unsigned long)tree->low);
-	free_page((unsigned long)tree->root);
+	if (tree->low)
+		pool_give_table(tree->pool, virt_to_page(tree->low), 1);
+	if (tree->root)
+		pool_give_table(tree->pool, virt_to_page(tree->root), 1);
+	pool_put(tree->pool);
 	kfree(tree);
 }
 

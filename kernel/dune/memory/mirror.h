@@ -13,6 +13,7 @@ struct kick_vcpu;
 struct mirror;
 struct mirror_tree;
 struct mm_struct;
+struct page_pool;
 
 /* mirror_init() is called at load, before the first mirror. */
 void mirror_init(bool accessed_dirty, bool large_1g, unsigned int address_bits);
@@ -24,6 +25,7 @@ unsigned int mirror_granules(void);
  */
 int mirror_get(struct mm_struct *mm, struct mirror **found);
 void mirror_put(struct mirror *mirror);
+void mirror_use_pool(struct mirror *mirror, struct page_pool *pool);
 int mirror_map_granule(struct mirror *mirror, u64 gpa, u64 address);
 struct granules *mirror_clone_granules(struct mirror *mirror);
 int mirror_add_granules(struct mirror *mirror, struct granules *from);
@@ -33,7 +35,7 @@ bool mirror_address(struct mirror *mirror, u64 gpa, u64 *address);
  * One tree. mirror_tree_eptp() is for any context, the others are for process context and may
  * sleep.
  */
-struct mirror_tree *mirror_tree_create(void);
+struct mirror_tree *mirror_tree_create(struct page_pool *pool);
 void mirror_tree_destroy(struct mirror_tree *tree);
 u64 mirror_tree_eptp(const struct mirror_tree *tree);
 void mirror_link_private(struct mirror *mirror, struct mirror_tree *tree, u64 entry);

@@ -7,6 +7,7 @@
 #include <asm/pgtable.h>
 
 #include "dune/memory/mirror_internal.h"
+#include "dune/memory/pool.h"
 #include "dune/memory/walk.h"
 
 /* The most tables that one fill may need. */
@@ -28,7 +29,7 @@ static void add_spare(struct mirror *m, struct page *page)
 static int get_spares(struct mirror *m, unsigned int needed)
 {
 	while (READ_ONCE(m->nr_spares) < needed) {
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		struct page *page = pool_take_table(m->pool, GFP_KERNEL);
 
 		if (!page)
 			return -ENOMEM;
@@ -46,8 +47,7 @@ static int get_spares(struct mirror *m, unsigned int needed)
 static bool get_spares_now(struct mirror *m, unsigned int needed)
 {
 	while (m->nr_spares < needed) {
-		struct page *page = alloc_page(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_ZERO |
-					       __GFP_NOWARN);
+		struct page *page = pool_take_table(m->pool, GFP_NOWAIT | __GFP_NOWARN);
 
 		if (!page)
 			return false;
@@ -157,6 +157,7 @@ static u64 *install(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lev
 		slot = level_slot(table, gpa, at - 1);
 	}
 	mirror_set_entry(m, slot, level, entry);
+	m->writable |= !!(entry & VMX_EPT_WRITABLE_MASK);
 	return slot;
 }
 
@@ -168,15 +169,18 @@ static void install_around(struct mirror *m, u64 *slot, const u64 *around)
 {
 	u64 *first = PTR_ALIGN_DOWN(slot, WALK_AROUND * sizeof(u64));
 	unsigned int i, added = 0;
+	u64 rights = 0;
 
 	lockdep_assert_held(&m->lock);
 	for (i = 0; i < WALK_AROUND; i++) {
 		if (!around[i] || first[i])
 			continue;
 		WRITE_ONCE(first[i], around[i]);
+		rights |= around[i];
 		added++;
 	}
 	ept_count_entries(first, added);
+	m->writable |= !!(rights & VMX_EPT_WRITABLE_MASK);
 }
 
 /*

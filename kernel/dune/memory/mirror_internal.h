@@ -39,6 +39,8 @@
  *		dropped
  * @spares:	empty tables
  * @nr_spares:	their number
+ * @pool:	where tables come from and go to, or NULL; set once
+ * @writable:	false only if no entry for memory of the process allows writing
  */
 struct mirror {
 	struct mmu_notifier notifier;
@@ -58,6 +60,8 @@ struct mirror {
 	struct list_head doomed;
 	struct list_head spares;
 	unsigned int nr_spares;
+	struct page_pool *pool;
+	bool writable;
 };
 
 /**
@@ -66,9 +70,10 @@ struct mirror {
  * @vcpus:	their number
  * @link:	in mirror.trees if there are vCPUs, under mirror.lock
  * @number:	given when the tree gets its first vCPU; larger than those given before
- * @root:	of the EPT tables. A table counts its entries in page_private().
+ * @root:	of the EPT tables. A table counts its entries (ept.h).
  * @low:	the table of the first 512 GB, which always exists. Its entry 0, for granule 0,
  *		leads to the address space's private memory.
+ * @pool:	where @root and @low come from and go to, or NULL
  */
 struct mirror_tree {
 	struct mutex lock;	/* see @lock above */
@@ -77,6 +82,7 @@ struct mirror_tree {
 	u64 number;
 	u64 *root;
 	u64 *low;
+	struct page_pool *pool;
 };
 
 /**
@@ -110,11 +116,12 @@ void mirror_free(struct mmu_notifier *notifier);
 /* mirror_table.c */
 void mirror_set_entry(struct mirror *m, u64 *slot, int level, u64 entry);
 u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int lowest, int *level);
-void mirror_free_tables(struct list_head *list);
+void mirror_free_tables(struct mirror *m, struct list_head *list);
 void mirror_flush_vcpus(struct mirror *m);
 void mirror_drop(struct mirror *m, struct mirror_tree *tree, u64 start, u64 end);
 void mirror_drop_tree(struct mirror *m, struct mirror_tree *tree);
 void mirror_drop_addresses(struct mirror *m, u64 start, u64 end, bool may_sleep);
+void mirror_protect(struct mirror *m);
 
 /* mirror_notify.c */
 extern const struct mmu_notifier_ops mirror_ops;

@@ -57,30 +57,30 @@ void mirror_settle(struct mirror *m)
 }
 
 /*
- * Returns whether to drop all entries for @range, which is always right. A fork takes the right to
- * write from each mapping that it copies, one after the other, and announces each (PROTECTION_PAGE;
- * others announce one page so). Entries of the mirror cost less to make again than to drop in so
- * many pieces. But if there are several vCPUs, the others make entries again during the fork, and
- * would lose them at each announcement. The lock is held.
+ * Returns whether @range is that of a fork, which takes the right to write from each mapping that
+ * it copies, one after the other, and nothing else (PROTECTION_PAGE; others announce one page so).
  */
-static bool drops_all(const struct mirror *m, const struct mmu_notifier_range *range)
+static bool only_protects(const struct mmu_notifier_range *range)
 {
-	lockdep_assert_held(&m->lock);
 	return range->event == MMU_NOTIFY_PROTECTION_PAGE &&
-	       range->end - range->start > PAGE_SIZE && READ_ONCE(m->kicks.count) == 1;
+	       range->end - range->start > PAGE_SIZE && mmu_notifier_range_blockable(range);
 }
 
 /*
  * Counts the invalidation, so that no entry is made in its range until its end, and then drops
  * those that exist. If the lock's holder finds no entry at all, the vCPUs have flushed all that
  * there were.
+ *
+ * At the first announcement of a fork, all entries lose the right to write instead, so that the
+ * others find none that has it. But if there are several vCPUs, the others get the right again
+ * during the fork, and would lose it at each announcement.
  */
 static int mirror_invalidate_start(struct mmu_notifier *notifier,
 				   const struct mmu_notifier_range *range)
 {
-	unsigned long start = range->start, end = range->end;
 	struct mirror *m = mirror_of(notifier);
-	bool empty;
+	bool protects = only_protects(range);
+	bool nothing;
 
 	spin_lock(&m->lock);
 	if (m->in_progress++) {
@@ -91,14 +91,15 @@ static int mirror_invalidate_start(struct mmu_notifier *notifier,
 		m->end = range->end;
 	}
 	m->unended += may_end_silently(range);
-	empty = !m->populated;
-	if (drops_all(m, range)) {
-		start = 0;
-		end = ULONG_MAX;
-	}
+	nothing = !m->populated || (protects && !m->writable);
 	spin_unlock(&m->lock);
-	if (!empty)
-		mirror_drop_addresses(m, start, end, mmu_notifier_range_blockable(range));
+	if (nothing)
+		return 0;
+	if (protects && READ_ONCE(m->kicks.count) == 1)
+		mirror_protect(m);
+	else
+		mirror_drop_addresses(m, range->start, range->end,
+				      mmu_notifier_range_blockable(range));
 	return 0;
 }
 

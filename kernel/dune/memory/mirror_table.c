@@ -8,9 +8,13 @@
 #include <linux/sched.h>
 
 #include "dune/memory/mirror_internal.h"
+#include "dune/memory/pool.h"
 
 /* The number of empty tables that are kept for the next fills. */
 #define SPARES_KEPT	16
+
+/* A table with more entries than this is cleared as a whole. */
+#define FEW_ENTRIES	64
 
 /* The level on which one entry stands for a granule. */
 #define GRANULE_LEVEL	3
@@ -53,18 +57,63 @@ u64 *mirror_find_slot(struct mirror *m, struct mirror_tree *tree, u64 gpa, int l
 	return slot;
 }
 
-/* Frees the tables on @list, which is not valid afterwards. For any context. */
-void mirror_free_tables(struct list_head *list)
+/*
+ * Returns the slot of the first entry that is not 0, from @slot to @end, or the latter. Most tables
+ * have few entries, so most of the work of a drop is done here.
+ */
+static u64 *first_entry(u64 *slot, u64 *end)
+{
+	while (end - slot >= 8 && !(slot[0] | slot[1] | slot[2] | slot[3] |
+				    slot[4] | slot[5] | slot[6] | slot[7]))
+		slot += 8;
+	while (slot < end && !*slot)
+		slot++;
+	return slot;
+}
+
+/*
+ * Clears a table that is in no other. One that has few entries is searched for them, which is less
+ * work than to clear all of it.
+ */
+static void clear_table(struct page *page)
+{
+	u64 *table = page_address(page), *slot = ept_lowest(table);
+	u64 *last = table + LEVEL_ENTRIES - 1;
+	unsigned long left = ept_entries(table);
+
+	set_page_private(page, 0);
+	if (left > FEW_ENTRIES) {
+		clear_page(table);
+		return;
+	}
+	for (; left; left--, slot++) {
+		if (!*slot)
+			slot = first_entry(slot, last);
+		*slot = 0;
+	}
+}
+
+/*
+ * Gives the tables on @list, which are in no other table, to the pool, or frees them. The list is
+ * not valid afterwards. For any context.
+ */
+void mirror_free_tables(struct mirror *m, struct list_head *list)
 {
 	struct page *page, *next;
 
-	list_for_each_entry_safe(page, next, list, lru)
-		__free_page(page);
+	list_for_each_entry_safe(page, next, list, lru) {
+		if (pool_wants_table(m->pool)) {
+			clear_table(page);
+			pool_give_table(m->pool, page, 0);
+		} else {
+			__free_page(page);
+		}
+	}
 }
 
 /*
  * No vCPU uses the doomed tables any more. Keeps some of them, unless the process ends and no entry
- * is made any more, and frees the others. The lock is held.
+ * is made any more, and gives up the others. The lock is held.
  */
 static void recycle_doomed(struct mirror *m)
 {
@@ -74,14 +123,11 @@ static void recycle_doomed(struct mirror *m)
 	list_for_each_entry_safe(page, next, &m->doomed, lru) {
 		if (m->ended || m->nr_spares == SPARES_KEPT)
 			break;
-		if (page_private(page)) {
-			clear_page(page_address(page));
-			set_page_private(page, 0);
-		}
+		clear_table(page);
 		list_move(&page->lru, &m->spares);
 		m->nr_spares++;
 	}
-	mirror_free_tables(&m->doomed);
+	mirror_free_tables(m, &m->doomed);
 	INIT_LIST_HEAD(&m->doomed);
 }
 
@@ -99,20 +145,6 @@ void mirror_flush_vcpus(struct mirror *m)
 }
 
 /*
- * Returns the slot of the first entry that is not 0, from @slot to @end, or the latter. Most tables
- * have few entries, so most of the work of a drop is done here.
- */
-static u64 *first_entry(u64 *slot, u64 *end)
-{
-	while (end - slot >= 8 && !(slot[0] | slot[1] | slot[2] | slot[3] |
-				    slot[4] | slot[5] | slot[6] | slot[7]))
-		slot += 8;
-	while (slot < end && !*slot)
-		slot++;
-	return slot;
-}
-
-/*
  * Drops the entries of @table, of level 1, from @start to @end. Returns whether there were any. The
  * lock is held.
  */
@@ -121,6 +153,7 @@ static bool drop_pages(u64 *table, u64 start, u64 end)
 	u64 *slot = level_slot(table, start, 1), *last = level_slot(table, end - 1, 1);
 	unsigned long all = ept_entries(table), left = all;
 
+	slot = max(slot, ept_lowest(table));
 	while (left && slot <= last) {
 		slot = first_entry(slot, last);
 		for (; slot <= last && *slot; slot++, left--)
@@ -128,7 +161,7 @@ static bool drop_pages(u64 *table, u64 start, u64 end)
 		/* The entry here is 0 already. */
 		slot++;
 	}
-	set_page_private(virt_to_page(table), left);
+	ept_set_entries(table, left);
 	return left < all;
 }
 
@@ -148,7 +181,8 @@ static bool drop_below(struct mirror *m, u64 *table, int level, u64 start, u64 e
 		return drop_pages(table, start, end);
 	for (; left && start < end; start = next) {
 		u64 *first = level_slot(table, start, level);
-		u64 *slot = first_entry(first, level_slot(table, end - 1, level));
+		u64 *last = level_slot(table, end - 1, level);
+		u64 *slot = first_entry(clamp(ept_lowest(table), first, last), last);
 		u64 skipped = slot - first;
 		u64 entry = *slot;
 
@@ -322,6 +356,69 @@ static void drop_wide(struct mirror *m, u64 start, u64 end, bool may_sleep)
 		if (may_sleep)
 			cond_resched();
 	} while (!done);
+}
+
+/*
+ * Takes the right to write from the next @left entries of a table from @slot on, which are not 0,
+ * and from all below them. @level: the table's. Returns whether any had it. @done: set to false if
+ * another thread needs the CPU, and then some entries may still have it.
+ */
+static bool protect_from(u64 *slot, unsigned long left, int level, bool *done)
+{
+	u64 *last = PTR_ALIGN_DOWN(slot, PAGE_SIZE) + LEVEL_ENTRIES - 1, *below;
+	bool changed = false;
+
+	for (; left && *done; left--, slot++) {
+		if (!*slot)
+			slot = first_entry(slot, last);
+		if (!level_is_leaf(*slot, level)) {
+			below = ept_table_below(*slot);
+			*done = !need_resched();
+			changed |= protect_from(ept_lowest(below), ept_entries(below), level - 1,
+						done);
+		} else if (*slot & VMX_EPT_WRITABLE_MASK) {
+			/* The processor may set the accessed bit at the same time. */
+			clear_bit(ilog2(VMX_EPT_WRITABLE_MASK), (unsigned long *)slot);
+			changed = true;
+		}
+	}
+	return changed;
+}
+
+/*
+ * The same for all entries for memory of the process in a tree: those of both tables that always
+ * exist, but for their first. The lock is held.
+ */
+static bool protect_tree(struct mirror *m, struct mirror_tree *tree, bool *done)
+{
+	u64 *root = tree->root, *low = tree->low;
+
+	lockdep_assert_held(&m->lock);
+	return protect_from(low + 1, ept_entries(low) - 1 - !!*low, GRANULE_LEVEL, done) |
+	       protect_from(root + 1, ept_entries(root) - 1, EPT_ROOT_LEVEL, done);
+}
+
+/*
+ * Takes the right to write from all entries for memory of the process. If another thread needs the
+ * CPU meanwhile, as after some milliseconds with a large mirror, drops them instead. The
+ * invalidation of some of these addresses was counted. The lock is not held; may sleep.
+ */
+void mirror_protect(struct mirror *m)
+{
+	struct mirror_tree *tree;
+	bool changed = false;
+	bool done = true;
+
+	spin_lock(&m->lock);
+	list_for_each_entry(tree, &m->trees, link)
+		changed |= protect_tree(m, tree, &done);
+	if (changed)
+		mirror_flush_vcpus(m);
+	/* Still under the lock under which all entries were visited. */
+	m->writable &= !done;
+	spin_unlock(&m->lock);
+	if (!done)
+		drop_wide(m, 0, ULONG_MAX, true);
 }
 
 /*

@@ -17,7 +17,7 @@
  *
  * Nothing is taken back from a guest. So no flush and no kick is needed: a processor
  * caches no entry that is not present. All of it is freed with the address space, or becomes part
- * of another one (struct private_pool). No vCPU exists then, and what a TLB still has of it is
+ * of another one (pool.c). No vCPU exists then, and what a TLB still has of it is
  * under the tags of vCPUs that are gone. A vCPU that gets such a tag, an ASID, a VPID or a root,
  * flushes it before its first entry (virt/tag.h, second_level_migrated()).
  *
@@ -27,9 +27,7 @@
  *
  * A child process gets a copy (private_copy()). Sealed pages are not copied: no guest can write
  * them, so all copies share them, by reference. The other pages of an address space that is freed
- * become those of the next copy in the same tree of processes (struct private_pool): so they are
- * not cleared, charged and allocated each time. They stay charged to the cgroup that has allocated
- * them, and leave the pool only to be overwritten as a whole.
+ * become those of the next copy in the same tree of processes (pool.c).
  *
  * The pages of the window are in a mapping, too: the process can read them after its stub (stub.c).
  */
@@ -48,15 +46,13 @@
 #include <asm/pgtable.h>
 
 #include "dune/memory/ept.h"
+#include "dune/memory/pool.h"
 #include "dune/memory/private.h"
 #include "dune/memory/root.h"
 
 /* 256 MB: decision 0051 gives the reason. There is one directory, which covers 1 GB. */
 #define PRIVATE_MAX	65536
 static_assert(LEVEL_ENTRIES * LEVEL_ENTRIES >= PRIVATE_MAX);
-
-/* The most pages in a pool: as many as a child of a small program needs. */
-#define POOL_PAGES	32
 
 u64 private_base __ro_after_init;
 unsigned int private_max __ro_after_init;
@@ -172,95 +168,59 @@ static void drop_list(struct private_memory *private, struct list_head *list)
 		drop_page(private, page);
 }
 
-static void free_pool(struct kref *kref)
-{
-	struct private_pool *pool = container_of(kref, struct private_pool, kref);
-	struct page *page, *next;
-
-	list_for_each_entry_safe(page, next, &pool->pages, lru)
-		__free_page(page);
-	kfree(pool);
-}
-
 /*
- * Makes the pool of an address space that is copied for the first time, unless there is no memory,
- * or the kernel shall clear all pages that are freed. The lock is held.
+ * Gives up page @n: adds it to @copies, for the pool, if it is a page that a copy has for itself
+ * and nobody else has it. A page of the window may still be in a pipe.
  */
-static void make_pool(struct private_memory *private)
-{
-	struct private_pool *pool;
-
-	lockdep_assert_held(&private->lock);
-	if (private->pool || want_init_on_free())
-		return;
-	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
-	if (!pool)
-		return;
-	kref_init(&pool->kref);
-	spin_lock_init(&pool->lock);
-	INIT_LIST_HEAD(&pool->pages);
-	private->pool = pool;
-}
-
-/* Takes a page from the pool, with old contents, or NULL. @pool may be NULL. */
-static struct page *take_pooled(struct private_pool *pool)
-{
-	struct page *page;
-
-	if (!pool)
-		return NULL;
-	spin_lock(&pool->lock);
-	page = list_first_entry_or_null(&pool->pages, struct page, lru);
-	if (page) {
-		list_del(&page->lru);
-		pool->count--;
-	}
-	spin_unlock(&pool->lock);
-	return page;
-}
-
-/*
- * Puts a page that no guest reaches any more into the pool, if nobody else has it: a page of the
- * window may still be in a pipe. Returns whether it has taken over the reference.
- */
-static bool put_pooled(struct private_pool *pool, struct page *page)
-{
-	bool taken;
-
-	if (!pool || page_private(page) || page_count(page) != 1)
-		return false;
-	spin_lock(&pool->lock);
-	taken = pool->count < POOL_PAGES;
-	if (taken) {
-		list_add(&page->lru, &pool->pages);
-		pool->count++;
-	}
-	spin_unlock(&pool->lock);
-	return taken;
-}
-
-/* Gives up page @n: to the pool, if it is a page that a copy has for itself. */
-static void drop_entry(struct private_memory *private, u64 n)
+static void drop_entry(struct private_memory *private, u64 n, struct list_head *copies)
 {
 	u64 entry = entry_of(private, n);
 	struct page *page = page_of(entry);
 
-	if (entry & WRITABLE && put_pooled(private->pool, page))
-		mm_dec_nr_ptes(private->mm);
-	else
+	if (!private->pool || !(entry & WRITABLE) || page_private(page) || page_count(page) != 1) {
 		drop_page(private, page);
+		return;
+	}
+	list_add(&page->lru, copies);
+	mm_dec_nr_ptes(private->mm);
+}
+
+/* Returns how many entries table @n of private->tables can have: see make_directory(). */
+static unsigned int entries_of(const struct private_memory *private, unsigned int n)
+{
+	unsigned int above = top_level - 2;
+
+	if (!n)
+		return DIV_ROUND_UP(private->count, LEVEL_ENTRIES);
+	if (n < above)
+		return 1;
+	return min_t(u64, private->count - (n - above) * LEVEL_ENTRIES, LEVEL_ENTRIES);
+}
+
+/* Gives up all tables. */
+static void drop_tables(struct private_memory *private)
+{
+	struct page *page, *next;
+	unsigned int n = 0;
+
+	list_for_each_entry_safe(page, next, &private->tables, lru) {
+		pool_give_table(private->pool, page, entries_of(private, n++));
+		mm_dec_nr_ptes(private->mm);
+		cond_resched();
+	}
 }
 
 /* Frees it with all pages; no vCPU of the address space exists any more. */
 void private_destroy(struct private_memory *private)
 {
+	LIST_HEAD(copies);
 	u64 n;
 
 	for (n = 0; n < private->count; n++)
-		drop_entry(private, n);
-	drop_list(private, &private->tables);
-	if (private->pool)
-		kref_put(&private->pool->kref, free_pool);
+		drop_entry(private, n, &copies);
+	pool_give_copies(private->pool, &copies);
+	drop_tables(private);
+	pool_put(private->pool);
 	if (private->top)
 		atomic_dec(&private_users);
 	kfree(private);
@@ -300,17 +260,21 @@ static void copy_whole(void *to, const void *from)
 }
 
 /*
- * Returns a page like @source, which is counted: from the pool if it has one, or a new one. All of
- * its contents are replaced. Returns an error as new_page().
+ * Returns a page like @source, which is counted: one of @pooled if there is one, or a new one. All
+ * of its contents are replaced. Returns an error as new_page().
  */
-static struct page *copied_page(struct private_memory *private, const struct page *source)
+static struct page *copied_page(struct private_memory *private, const struct page *source,
+				struct list_head *pooled)
 {
-	struct page *page;
+	struct page *page = list_first_entry_or_null(pooled, struct page, lru);
 
 	if (fatal_signal_pending(current))
 		return ERR_PTR(-EINTR);
 	cond_resched();
-	page = take_pooled(private->pool) ?: alloc_page(GFP_KERNEL_ACCOUNT);
+	if (page)
+		list_del(&page->lru);
+	else
+		page = alloc_page(GFP_KERNEL_ACCOUNT);
 	if (!page)
 		return ERR_PTR(-ENOMEM);
 	mm_inc_nr_ptes(private->mm);
@@ -333,6 +297,24 @@ static int new_pages(struct private_memory *private, struct list_head *list, u64
 		list_add_tail(&page->lru, list);
 		if (user)
 			user += PAGE_SIZE;
+	}
+	return 0;
+}
+
+/*
+ * Adds @count empty tables to @list. Returns 0 or -ENOMEM; the tables that were added are then
+ * still on @list.
+ */
+static int new_tables(struct private_memory *private, struct list_head *list, u64 count)
+{
+	for (; count; count--) {
+		struct page *page = pool_take_table(private->pool, GFP_KERNEL);
+
+		if (!page)
+			return -ENOMEM;
+		mm_inc_nr_ptes(private->mm);
+		list_add_tail(&page->lru, list);
+		cond_resched();
 	}
 	return 0;
 }
@@ -424,7 +406,7 @@ static int add_locked(struct private_memory *private, struct list_head *pages, u
 	lockdep_assert_held(&private->lock);
 	if (count > private_max - private->count)
 		return -ENOSPC;
-	err = new_pages(private, &tables, tables_for(private, count), NULL);
+	err = new_tables(private, &tables, tables_for(private, count));
 	err = err ?: make_directory(private, &tables);
 	if (err) {
 		drop_list(private, &tables);
@@ -512,9 +494,10 @@ struct page *private_shown(const struct private_memory *private, u64 n)
 /*
  * Returns the page of @to for the page of @from to which @entry leads, counted, or an error of
  * new_page(). A run page other than @from_run is of no vCPU in @to, and waits there to be used.
+ * @pooled: pages for copies.
  */
 static struct page *copy_of(struct private_memory *to, u64 entry, const struct page *from_run,
-			    struct page *run)
+			    struct page *run, struct list_head *pooled)
 {
 	struct page *page = page_of(entry), *idle;
 
@@ -528,7 +511,7 @@ static struct page *copy_of(struct private_memory *to, u64 entry, const struct p
 		}
 		return idle;
 	} else if (entry & WRITABLE) {
-		return copied_page(to, page);
+		return copied_page(to, page, pooled);
 	}
 	get_page(page);
 	mm_inc_nr_ptes(to->mm);
@@ -544,25 +527,26 @@ static int copy_locked(struct private_memory *to, struct private_memory *from,
 		       const struct page *from_run, struct page *run)
 {
 	LIST_HEAD(tables);
+	LIST_HEAD(pooled);
 	int err;
 	u64 n;
 
 	lockdep_assert_held(&from->lock);
-	make_pool(from);
-	to->pool = from->pool;
-	if (to->pool)
-		kref_get(&to->pool->kref);
-	err = new_pages(to, &tables, tables_for(to, from->count), NULL);
+	from->pool = from->pool ?: pool_create();
+	to->pool = pool_get(from->pool);
+	err = new_tables(to, &tables, tables_for(to, from->count));
 	err = err ?: make_directory(to, &tables);
+	pool_take_copies(to->pool, &pooled);
 	for (n = 0; n < from->count && !err; n++) {
 		u64 entry = entry_of(from, n);
-		struct page *page = copy_of(to, entry, from_run, run);
+		struct page *page = copy_of(to, entry, from_run, run, &pooled);
 
 		err = PTR_ERR_OR_ZERO(page);
 		if (err)
 			break;
 		map_page(to, &tables, page, entry & WRITABLE ? page_bits : page_bits & ~WRITABLE);
 	}
+	pool_give_copies(to->pool, &pooled);
 	drop_list(to, &tables);
 	to->window = from->window;
 	to->shown = from->shown;

@@ -7,11 +7,12 @@
 #define DUNE_MEMORY_PRIVATE_H
 
 #include <linux/compiler.h>
-#include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
+
+struct page_pool;
 
 /**
  * struct private_pages - pages to be added to private memory
@@ -31,20 +32,6 @@ struct private_pages {
 };
 
 /**
- * struct private_pool - pages that were copies, and wait to be copies again
- * @kref:	of the address spaces that use it: one that has copies, and the copies
- * @lock:	protects @pages and @count; held for a few instructions
- * @pages:	by page.lru
- * @count:	their number
- */
-struct private_pool {
-	struct kref kref;
-	spinlock_t lock;	/* see @lock above */
-	struct list_head pages;
-	unsigned int count;
-};
-
-/**
  * struct private_memory - the private memory of one address space
  * @lock:	held while pages are added; protects all but @mm and @idle
  * @mm:		of the address space, which holds a reference
@@ -58,7 +45,7 @@ struct private_pool {
  * @count:	pages that were added
  * @shown:	pages of the window; 0: there is none
  * @window:	the number of its first page
- * @pool:	where the pages of copies come from and go to; NULL without copies
+ * @pool:	where the pages of copies and their tables come from and go to; NULL without copies
  *
  * All that was added stays until private_destroy(). So @top and @count can be read without the
  * lock, @count first, and so can @window, after @shown.
@@ -75,7 +62,7 @@ struct private_memory {
 	u64 count;
 	u64 shown;
 	u64 window;
-	struct private_pool *pool;
+	struct page_pool *pool;
 };
 
 /* Set by private_init(): the first guest-physical address, and the number of pages at most. */

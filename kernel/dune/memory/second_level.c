@@ -60,21 +60,24 @@ static int get_notified(struct second_level *space)
 
 int second_level_get(struct second_level *space)
 {
+	struct page_pool *pool = space->private ? space->private->pool : NULL;
 	int err;
 
 	if (!static_branch_unlikely(&second_level_kicks))
 		return 0;
 	if (!static_branch_unlikely(&second_level_mirrored))
 		return get_notified(space);
-	space->tree = mirror_tree_create();
+	space->tree = mirror_tree_create(pool);
 	if (!space->tree)
 		return -ENOMEM;
 	err = get_notified(space);
 	if (err) {
 		mirror_tree_destroy(space->tree);
 		space->tree = NULL;
+		return err;
 	}
-	return err;
+	mirror_use_pool(space->mirror, pool);
+	return 0;
 }
 
 void second_level_put(struct second_level *space)

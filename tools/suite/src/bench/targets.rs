@@ -220,20 +220,7 @@ pub const SUBJECTS: [Subject; 41] = [
   Dune meet the target.",
         )],
     ),
-    subject(
-        "fork",
-        "fork(), exit and wait in the sandbox",
-        Linux,
-        &[
-            amd(times(1.25)),
-            intel(times(1.25)).accepting(
-                &[Series::V6_1],
-                times(1.33),
-                "The kernel registers a notifier for the child's memory, and faults fill the child's
-  mirror ([decision 0065](decisions/0065-mirror-costs-less-and-copies-reuse-pages.md)).",
-            ),
-        ],
-    ),
+    subject("fork", "fork(), exit and wait in the sandbox", Linux, &[both(times(1.25))]),
     subject(
         "spawn",
         "/bin/true as a child in the sandbox",
