@@ -46,7 +46,7 @@ unsigned long long driver_bar(const struct driver *driver, unsigned int bar)
 	return strtoull(command_output, NULL, 16);
 }
 
-int driver_enroll(const struct driver *driver)
+int driver_enroll_with(const struct driver *driver, bool leaves, const char *options)
 {
 	char words[400];
 	int status;
@@ -67,8 +67,18 @@ int driver_enroll(const struct driver *driver)
 			 driver_device(driver), driver->name);
 		status = command_run(words);
 	}
-	snprintf(words, sizeof(words), "register /tmp/%s.toml", driver->name);
+	if (!status && leaves) {
+		snprintf(words, sizeof(words), "leaves /tmp/%s.toml >>/etc/dune/guard.d/%s.toml",
+			 driver->name, driver->name);
+		status = dunectl_guard(words);
+	}
+	snprintf(words, sizeof(words), "register %s /tmp/%s.toml", options, driver->name);
 	return status ?: dunectl_guard(words);
+}
+
+int driver_enroll(const struct driver *driver)
+{
+	return driver_enroll_with(driver, false, "");
 }
 
 bool driver_is_guarded(const struct driver *driver)

@@ -21,6 +21,11 @@ unsigned long long driver_bar(const struct driver *driver, unsigned int bar);
  * the first command that fails, or 0.
  */
 int driver_enroll(const struct driver *driver);
+/*
+ * The same, and perhaps with the leaves that are proposed; options of dunectl guard register come
+ * before the file.
+ */
+int driver_enroll_with(const struct driver *driver, bool leaves, const char *options);
 /* It is loaded, and guarded. Otherwise command_output has the status. */
 bool driver_is_guarded(const struct driver *driver);
 

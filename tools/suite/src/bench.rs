@@ -25,14 +25,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{bail, ensure, Context as _, Result};
-use dune_machine::{Cpus, Machine, MachineType, Series};
-use serde::Deserialize;
+use dune_machine::{Cpus, Machine, MachineType, Series, SVM};
+use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::files;
 use crate::Verdict;
 use figure::{Figure, Judgement};
 use targets::{Outcome, Subject};
+
+/// The network card of the svm machine, by QEMU's name. No driver is loaded for it but by
+/// bench/guard_network.
+const CARD: &str = "e1000";
 
 /// The longest that one program may take.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
@@ -53,6 +57,29 @@ struct Measured {
     /// The parts of the figure, in words.
     #[serde(default)]
     detail: Option<String>,
+    /// And by function, of a figure that counts crossings of a module's border.
+    #[serde(default)]
+    functions: Vec<OfFunction>,
+}
+
+/// The crossings of a module's border at one function, there and back.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct OfFunction {
+    border: Border,
+    function: String,
+    crossings: f64,
+}
+
+/// How the border is crossed there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Border {
+    /// The kernel calls the module's function.
+    Entry,
+    /// The module calls the kernel's.
+    Call,
+    /// An interrupt comes in the module, or an exception.
+    Interrupt,
 }
 
 /// Measures on these kernels; without any, on those for which the table has all tests
@@ -216,6 +243,9 @@ fn measure(context: &Context, series: Series, only: Option<&str>) -> Result<Vec<
     let mut config = context.machine(series)?;
     config.boot_timeout *= 3;
     config.memory = config.memory.min(2048);
+    if *machine_type == SVM {
+        config.network_cards = vec![CARD.to_owned()];
+    }
     let traced = context.build.join("bench/switch");
     let trace = match only {
         None => Some(switch::trace_from_label(&traced, machine_type)?),

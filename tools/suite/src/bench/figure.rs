@@ -6,7 +6,7 @@ use dune_machine::{MachineType, Series};
 use serde::{Deserialize, Serialize};
 
 use super::targets::{Outcome, Subject};
-use super::Measured;
+use super::{Measured, OfFunction};
 
 /// Cycles of a world switch there and back, with which instructions and exits
 /// make a modelled number of cycles. This is the Dune paper's figure on Ivy Bridge.
@@ -34,6 +34,8 @@ pub struct Figure {
     pub modelled_cycles: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<OfFunction>,
 }
 
 /// A figure's target, and whether the figure meets it.
@@ -73,6 +75,7 @@ impl Figure {
             exits: measured.exits,
             allowance: measured.allowance,
             detail: measured.detail,
+            functions: measured.functions,
         }
     }
 
@@ -102,6 +105,7 @@ impl Figure {
             judgement: Some(Judgement { target, outcome: Outcome::Met, binding: true }),
             modelled_cycles: None,
             detail: None,
+            functions: Vec::new(),
         }
     }
 
@@ -149,6 +153,7 @@ mod tests {
                 exits: None,
                 allowance: 25.0,
                 detail: None,
+                functions: Vec::new(),
             };
             let figure = Figure::new(measured, &SVM, Series::V6_1);
             let text = serde_json::to_string(&figure).expect("it can be saved");

@@ -271,6 +271,7 @@ pub fn count(steps: &[Step], kallsyms: &str) -> Result<Vec<Measured>> {
             detail: Some(format!(
                 "{assembly} to the assembly's end, {exit} to the handler, {back} back{more}"
             )),
+            functions: Vec::new(),
         }
     };
     let more = format!("{OF_THESE}{}", special.join(", "));
