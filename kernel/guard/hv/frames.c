@@ -78,7 +78,7 @@ void hv_frames_set_golden(struct hv_guarded *guarded, u32 first, bool open)
 
 void hv_frames_open(struct hv_guarded *guarded, bool open)
 {
-	u64 private;
+	u64 private, *at;
 	u32 i;
 
 	if (hv_is_secret(guarded)) {
@@ -88,8 +88,8 @@ void hv_frames_open(struct hv_guarded *guarded, bool open)
 	}
 	for (i = 0; i < guarded->copy->private_count; i++) {
 		private = open ? guarded->privates[i] | HV_NPT_WRITE : hv_config.zero_entry;
-		__atomic_store_n(hv_nested_entry(guarded->view, guarded->privates[i], HV_SHIFT_PAGE),
-				 private | HV_NPT_NO_EXECUTE, __ATOMIC_RELEASE);
+		at = hv_nested_entry(guarded->view, guarded->privates[i], HV_SHIFT_PAGE);
+		__atomic_store_n(at, private | HV_NPT_NO_EXECUTE, __ATOMIC_RELEASE);
 	}
 	hv_frames_set_golden(guarded, 0, open);
 }

@@ -276,7 +276,7 @@ void hv_patch_written(struct hv_cpu *cpu)
 	if (!cpu->patched)
 		return;
 	hv_lock(&hv_views_lock);
-	/* The instruction may also have written to the text of others, next to it in a page table. */
+	/* It may also have written to the text of others, next to it in a page table. */
 	for (i = 0; i < HV_REGISTRATIONS; i++)
 		if (hv_guarded[i].used && !hv_guarded[i].leaving)
 			refused[i] = settle_module(&hv_guarded[i]);

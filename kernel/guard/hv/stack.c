@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The stack on which a module of class D works: the kernel's, at the kernel's address, but found as
- * M finds it. The page table that the kernel has loaded may lead elsewhere, to a return address that
- * M does not return by.
+ * M finds it. The page table that the kernel has loaded may lead elsewhere, to a return address by
+ * which M does not return.
  */
 #include <linux/types.h>
 

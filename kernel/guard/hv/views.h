@@ -563,6 +563,7 @@ static inline const struct hv_leaf *hv_leaf_at(const struct hv_leaves *leaves, u
 		return NULL;
 	return hv_leaf_find(leaves, address);
 }
+
 /*
  * The same: while the return address is in a leaf, replaces it by that of the leaf, and counts
  * @above RSP where that is.

@@ -202,10 +202,7 @@ pub const SUBJECTS: [Subject; 49] = [
         "trap",
         "exception and handler",
         Linux,
-        &[
-            amd(AtMost { most: 100.0, baseline_times: Some(40.0) }),
-            intel(at_most(100.0)),
-        ],
+        &[amd(AtMost { most: 100.0, baseline_times: Some(40.0) }), intel(at_most(100.0))],
     ),
     subject(
         "protect_cycle",
@@ -253,12 +250,7 @@ pub const SUBJECTS: [Subject; 49] = [
         Linux,
         &[both(times(1.1))],
     ),
-    subject(
-        "roundtrip",
-        "DUNE_RUN: into a guest and back",
-        EmptyIoctl,
-        &[amd(at_most(1300.0))],
-    ),
+    subject("roundtrip", "DUNE_RUN: into a guest and back", EmptyIoctl, &[amd(at_most(1300.0))]),
     alone("enter", "entering Dune mode", &[amd(at_most(60_000.0))]),
     subject(
         "enter_10000",
