@@ -271,7 +271,7 @@ pub fn is_stale_code(context: &Context, error: &Error) -> bool {
 /// Adds the results of a program that ended to the tally, and prints its line.
 fn add_results(outcome: &Outcome, judged: &Output, name: &str, log: &Path, tally: &mut Tally) {
     let text = String::from_utf8_lossy(&judged.stdout);
-    let results = tap::parse(&text);
+    let results = tap::parse(&String::from_utf8_lossy(&outcome.stdout));
     let passed = results.passed;
     let all = passed + results.failed.len();
     let mut failed = results.failed;

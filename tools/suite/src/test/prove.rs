@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 use anyhow::{Context as _, Result};
 
 /// What prove says of the output in a file, whose name ends with ".log". It checks the plan and
-/// the numbers, and passes the output on. It does not know how the program ended.
+/// the numbers, and passes the output on, unless all was skipped. It does not know how the program
+/// ended.
 pub fn judge(output: &Path) -> Result<Output> {
     Command::new("prove")
         .args(["--verbose", "--norc", "--nocolor"])
@@ -28,7 +29,6 @@ mod tests {
         std::fs::write(&file, output).unwrap();
         let said = judge(&file).unwrap();
         std::fs::remove_file(file).unwrap();
-        assert!(String::from_utf8_lossy(&said.stdout).contains(output));
         said.status.success()
     }
 

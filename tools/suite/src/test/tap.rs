@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads TAP as `prove --verbose` passes it on. prove checks whether a program
-//! kept its plan and ended well. This file counts the single tests, and keeps the
-//! program's comments on those that fail.
+//! Reads TAP. prove checks whether a program kept its plan (prove.rs). This file
+//! counts the single tests, and keeps the program's comments on those that fail.
 
 /// How many comments of one test are kept; all are in the log.
 const DIAGNOSTICS: usize = 12;
@@ -51,7 +50,7 @@ pub fn parse(output: &str) -> Results {
             (_, Some(rest)) => (false, rest),
             _ => continue,
         };
-        // prove's own verdict on a file is a lone "ok" or "ok   12 ms".
+        // Of a program that runs others by prove: its verdict on one is a lone "ok" or "ok 12 ms".
         if !rest.trim_start().starts_with(|c: char| c.is_ascii_digit()) || is_duration(rest) {
             continue;
         }
