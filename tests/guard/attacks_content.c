@@ -62,6 +62,9 @@ static void load_again(void)
 		bail("the module cannot be loaded: %s", strerror(-err));
 }
 
+/* By a command of the kernel's around the module, which was loaded anew. */
+#define AFTER_A_LOAD(...)	BY(OUTSIDE, __VA_ARGS__), .before = load_again
+
 /* Of the guard's state of the module, as the kernel's log of the guard has it: armed, or not. */
 static unsigned long long is_guarded(const char *name)
 {
@@ -81,13 +84,6 @@ static unsigned long long changed(void)
 	if (command_run("insmod " CHANGED " 2>&1"))
 		bail("the changed module cannot be loaded: %s", command_output);
 	return is_guarded("dune_guard_inside");
-}
-
-/* A return in the place of a NOP that only becomes calls. Returns what the module's entry gives. */
-static unsigned long long patch_site(void)
-{
-	load_again();
-	return outside("patch-site", 0xc3, 0);
 }
 
 /* A call of ftrace's, for which the description has a place. Returns what the entry gives. */
@@ -166,27 +162,6 @@ static unsigned long long call_beside(void)
 	return got;
 }
 
-/* How many pages in the leaf's large page the module reads otherwise than the kernel. */
-static unsigned long long read_near(void)
-{
-	load_again();
-	return outside("read-near", kernel_address(LEAF), 0);
-}
-
-/* The kernel patches a site in whose middle the module waits. Returns what the module reads. */
-static unsigned long long patch_waiting(void)
-{
-	load_again();
-	return outside("patch-waiting", 0, 0);
-}
-
-/* The kernel makes the module return to the target of a call that it has patched in. */
-static unsigned long long patch_target(void)
-{
-	load_again();
-	return outside("patch-target", 0, 0);
-}
-
 /* How many writes of the kernel's to the text the guard has logged. */
 static unsigned int writes_logged(void)
 {
@@ -208,20 +183,6 @@ static unsigned long long patch_wide(void)
 	if (outside("patch-wide", 0, 0) != 0xcccccc)
 		bail("the kernel does not read what it has written");
 	return writes_logged() > before;
-}
-
-/* An entry that returns to a leaf, which is a return: the module's call of the guard's counter. */
-static unsigned long long return_by_leaf(void)
-{
-	load_again();
-	return outside("return-by-leaf", kernel_address(RETURN), 0);
-}
-
-/* The same if the kernel's page table leads to another stack than that of M. */
-static unsigned long long return_by_table(void)
-{
-	load_again();
-	return outside("return-by-table", 0, 0);
 }
 
 /* The last one: whether the module is guarded any more after one try. */
@@ -302,7 +263,7 @@ static void attack_content(char **names)
 		{ NAMED("no-flush", "a CPU that has not flushed"), BY_LIE(NO_FLUSH),
 		  .stopped = EBUSY },
 		{ NAMED("patch-site", "a patch that the module's tables do not have"),
-		  BY_US(patch_site), .stopped = SECRET },
+		  AFTER_A_LOAD("patch-site", 0xc3), .stopped = SECRET },
 		{ NAMED("release-early", "init's frames released before the module is armed"),
 		  BY_LIE(RELEASED_EARLY), .stopped = EINVAL },
 		{ NAMED("described-livepatch", "a live patch of the module"),
@@ -318,21 +279,21 @@ static void attack_content(char **names)
 		{ NAMED("leave-shared", "that leaf, of which another module was unloaded"),
 		  BY_US(leave_shared), .stopped = 1 },
 		{ NAMED("near-leaf", "another memory in the large page of a leaf"),
-		  BY_US(read_near) },
+		  AFTER_A_LOAD("read-near", kernel_address(LEAF)) },
 		{ NAMED("beside-leaf", "the module's frames, executable there"),
 		  BY_US(call_beside), .stopped = SECRET },
 		{ NAMED("patch-waiting", "a patch between two instructions of a site"),
-		  BY_US(patch_waiting), .stopped = SECRET },
+		  AFTER_A_LOAD("patch-waiting"), .stopped = SECRET },
 		{ NAMED("patch-target", "instructions in the target of a call"),
-		  BY_US(patch_target), .stopped = SECRET },
+		  AFTER_A_LOAD("patch-target"), .stopped = SECRET },
 		{ NAMED("patch-wide", "a write of a site and of more"), BY_US(patch_wide),
 		  .stopped = 1 },
 		{ NAMED("frame-of-leaf", "a page that is a leaf's frame"),
 		  BY_LIE(LEAF_FRAME, kernel_address(LEAF)), .stopped = EINVAL },
 		{ NAMED("return-by-leaf", "an entry that returns to a leaf"),
-		  BY_US(return_by_leaf) },
+		  AFTER_A_LOAD("return-by-leaf", kernel_address(RETURN)) },
 		{ NAMED("return-by-table", "an entry on a stack that M has elsewhere"),
-		  BY_US(return_by_table) },
+		  AFTER_A_LOAD("return-by-table") },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),

@@ -2,6 +2,7 @@
 /* Calls with a stack of the caller's choice: see outside_stacks.c. */
 #include <linux/linkage.h>
 #include <asm/nospec-branch.h>
+#include "callee_saved.S"
 
 	.bss
 kept_sp:
@@ -12,12 +13,7 @@ kept_cr3:
 	.text
 
 .macro KEEP
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
+	PUSH_CALLEE_SAVED
 	mov	%rsp, kept_sp(%rip)
 	mov	%cr3, %rax
 	mov	%rax, kept_cr3(%rip)
@@ -49,11 +45,6 @@ SYM_CODE_START(outside_landing)
 	mov	kept_sp(%rip), %rsp
 	mov	kept_cr3(%rip), %rcx
 	mov	%rcx, %cr3
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
+	POP_CALLEE_SAVED
 	RET
 SYM_CODE_END(outside_landing)

@@ -14,6 +14,8 @@ static unsigned long long result_of(const struct attack *one)
 {
 	long err;
 
+	if (one->before)
+		one->before();
 	switch (one->by) {
 	case ATTACKER:
 		err = attack(one->word, one->with[0], one->with[1], one->with[2]);

@@ -25,6 +25,7 @@ enum attacker {
  * @by:		the attacker: a module, which gets the command @word with the numbers @with; or the
  *		test program, which calls @function
  * @stopped:	the result
+ * @before:	prepares it, or NULL
  */
 struct attack {
 	const char *name, *what;
@@ -33,6 +34,7 @@ struct attack {
 	unsigned long long with[3], stopped;
 	unsigned long long (*function)(void);
 	unsigned long long (*function_with)(unsigned int number);
+	void (*before)(void);
 };
 
 /* What a table of attacks is written with. */
