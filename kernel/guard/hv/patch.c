@@ -5,11 +5,12 @@
  * single step's nested page table, where the shadow is writable (memory.c). So the kernel always
  * finds what it has written, and a module that nobody patches costs nothing.
  *
- * After each such write, the patch site at that place is looked at. Jump labels follow what the
- * kernel writes, and so do NOPs in the place of a call of ftrace's. All other sites stay as they
- * were when the module was compared. A hostile kernel would choose the bytes of a call's target, or
- * replace two instructions by one while an activation waits between them; then M would execute
- * instructions that the module does not have.
+ * After each such write, all shadows are compared with what the modules have: one instruction may
+ * write much. Jump labels follow what the kernel writes, and so do NOPs in the place of a call of
+ * ftrace's. All other sites, and what is in no site, stay as they were when the module was
+ * compared. A hostile kernel would choose the bytes of a call's target, or replace two instructions
+ * by one while an activation waits between them; then M would execute instructions that the module
+ * does not have.
  *
  * Once a site that follows has one of the contents that the description allows, it is carried over
  * to the golden frames: all at once, while no CPU is in M. A CPU that enters M takes an activation
