@@ -204,10 +204,11 @@ static bool is_in_site(const struct hv_guarded *guarded, u32 frame, u32 offset)
 }
 
 /*
- * Where the kernel has changed what no patch site has: a physical address, or 0. One instruction
- * may write much, to several pages, of which the fault names one byte.
+ * Where the kernel has changed what no patch site has: a physical address, or 0. @differs: whether
+ * it has changed anything. One instruction may write much, to several pages, of which the fault
+ * names one byte.
  */
-static u64 changed_elsewhere(const struct hv_guarded *guarded)
+static u64 changed_elsewhere(const struct hv_guarded *guarded, bool *differs)
 {
 	u32 i, word, at;
 
@@ -218,6 +219,7 @@ static u64 changed_elsewhere(const struct hv_guarded *guarded)
 		for (word = 0; word < HV_ENTRIES; word++) {
 			if (golden[word] == shadow[word])
 				continue;
+			*differs = true;
 			for (at = 8 * word; at < 8 * word + 8; at++)
 				if (((const u8 *)golden)[at] != ((const u8 *)shadow)[at] &&
 				    !is_in_site(guarded, i, at))
@@ -233,11 +235,12 @@ static u64 changed_elsewhere(const struct hv_guarded *guarded)
  */
 static u64 settle_module(struct hv_guarded *guarded)
 {
-	u64 refused = changed_elsewhere(guarded);
+	bool differs = false;
+	u64 refused = changed_elsewhere(guarded, &differs);
 
-	/* Until the module was compared, nothing is known of the place of a site. */
-	if (!guarded->known)
+	if (!guarded->known || !differs)
 		return refused;
+	/* Until the module was compared, nothing is known of the place of a site. */
 	if (!registration_runs(&guarded->border) || !carry_begin(guarded)) {
 		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
 		return refused;

@@ -106,17 +106,26 @@ static bool echo(int socket_fd, unsigned short number)
 	return false;
 }
 
+/* A busy computer may be late with an answer: so many are asked for again, in all. */
+#define SPARE_ECHOES	3
+
 int network_echo(void)
 {
 	int socket_fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP), i, good = 0;
+	int spare = SPARE_ECHOES;
+	bool came;
 	struct timeval patience = { .tv_sec = 20 };
 
 	setsockopt(socket_fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	/* The link may take a while; the first one also has to find the router. */
 	for (i = 0; i < 10 && !echo(socket_fd, 1000 + i); i++)
 		;
-	for (i = 0; i < NETWORK_ECHOES; i++)
-		good += echo(socket_fd, i);
+	for (i = 0; i < NETWORK_ECHOES; i++) {
+		do
+			came = echo(socket_fd, i);
+		while (!came && spare-- > 0);
+		good += came;
+	}
 	close(socket_fd);
 	return good;
 }
