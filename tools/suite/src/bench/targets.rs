@@ -295,17 +295,17 @@ pub const SUBJECTS: [Subject; 49] = [
     alone(
         "guard_entry",
         "call of a function inside, and its return: 2 crossings, beyond their exits",
-        &[amd(at_most(200.0)).accepting(BOTH_KERNELS, at_most(330.0), CROSSINGS_MISS)],
+        &[amd(at_most(200.0))],
     ),
     alone(
         "guard_entry_call",
         "the same with a call of the kernel's: 4 crossings, beyond their exits",
-        &[amd(at_most(400.0)).accepting(BOTH_KERNELS, at_most(650.0), CROSSINGS_MISS)],
+        &[amd(at_most(400.0))],
     ),
     alone(
         "guard_tick",
         "tick of the timer inside, beyond the kernel's own work: 2 crossings",
-        &[amd(at_most(400.0)).accepting(BOTH_KERNELS, at_most(800.0), CROSSINGS_MISS)],
+        &[amd(at_most(400.0))],
     ),
     subject(
         "guard_send",
@@ -336,9 +336,6 @@ pub const SUBJECTS: [Subject; 49] = [
     alone("guard_received", "a packet received", &[]),
     alone("guard_received_leaves", "the same with leaves", &[]),
 ];
-
-const CROSSINGS_MISS: &str = "A crossing looks up what it needs, steps three automata and
-  exchanges registers ([decision 0072](decisions/0072-a-crossing-is-straight-code.md)).";
 
 const TCP_MISS: &str = "A crossing costs half of what `guard_entry` has, and its exit
   (`guard_call`). After a border-in, M also faults where it uses memory near its text, for which its
