@@ -173,7 +173,10 @@ static unsigned int writes_logged(void)
 	return count;
 }
 
-/* One instruction writes a patch site as it is, and what is behind it. Whether that is logged. */
+/*
+ * The kernel writes 8 bytes by one instruction: a patch site of 5 bytes, which it does not change,
+ * and the 3 bytes of code after it. Returns whether the guard logs that.
+ */
 static unsigned long long patch_wide(void)
 {
 	unsigned int before;

@@ -192,15 +192,13 @@ static u64 settle_all(struct hv_guarded *guarded)
 	return last;
 }
 
-/* Whether a site has the byte at @offset of a golden frame. */
-static bool is_in_site(const struct hv_guarded *guarded, u32 frame, u32 offset)
+/* Whether a patch site has this byte of the module. */
+static bool is_in_site(const struct hv_guarded *guarded, u32 region, u32 offset)
 {
-	struct hv_place place = hv_place(guarded, frame);
 	u32 start;
 
-	return guarded->known && place.is_text &&
-	       content_site_at(&guarded->known->content, place.region, place.offset + offset,
-			       &start);
+	return guarded->known &&
+	       content_site_at(&guarded->known->content, region, offset, &start);
 }
 
 /*
@@ -215,6 +213,7 @@ static u64 changed_elsewhere(const struct hv_guarded *guarded, bool *differs)
 	for (i = 0; i < guarded->golden; i++) {
 		const u64 *golden = hv_guest_memory(guarded->frames[i]);
 		const u64 *shadow = (const u64 *)guarded->shadows[i];
+		struct hv_place place = hv_place(guarded, i);
 
 		for (word = 0; word < HV_ENTRIES; word++) {
 			if (golden[word] == shadow[word])
@@ -222,7 +221,7 @@ static u64 changed_elsewhere(const struct hv_guarded *guarded, bool *differs)
 			*differs = true;
 			for (at = 8 * word; at < 8 * word + 8; at++)
 				if (((const u8 *)golden)[at] != ((const u8 *)shadow)[at] &&
-				    !is_in_site(guarded, i, at))
+				    !is_in_site(guarded, place.region, place.offset + at))
 					return guarded->frames[i] + at;
 		}
 	}
@@ -260,15 +259,11 @@ bool hv_patch_faults(struct hv_cpu *cpu, u64 address)
 	return cpu->patched;
 }
 
-/* Whether a fault was a write to a site, or to what the kernel may not change at all. */
+/* Whether it was a write to a patch site. Linux patches init's no more once init has returned. */
 static bool is_patch(const struct written *written)
 {
-	const struct hv_guarded *guarded = written->guarded;
-	u32 start;
-
-	return guarded->known && (written->region == CONTENT_TEXT ||
-				  (written->region == CONTENT_INIT_TEXT && guarded->init_size)) &&
-	       content_site_at(&guarded->known->content, written->region, written->offset, &start);
+	return is_in_site(written->guarded, written->region, written->offset) &&
+	       (written->region != CONTENT_INIT_TEXT || written->guarded->init_size);
 }
 
 void hv_patch_written(struct hv_cpu *cpu)

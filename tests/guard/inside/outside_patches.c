@@ -100,7 +100,10 @@ static u64 patch_target(const struct inside *inside, const u64 *private)
 
 /* ---- more than a site ---- */
 
-/* One instruction writes a site as it is, and INT3 behind it. What we read there then. */
+/*
+ * Writes 8 bytes by one instruction: a patch site of 5 bytes, which stays as it is, and INT3 in the
+ * place of the 3 bytes after it. Returns what the kernel then reads of these 3 bytes.
+ */
 static u64 patch_wide(const struct inside *inside)
 {
 	unsigned long at = (unsigned long)outside_after_entry(inside->read) - SITE_SIZE;

@@ -57,7 +57,7 @@ struct border_registration {
 enum registration_event_kind {
 	EVENT_BIND,	/* administrator: @privileges, @choice */
 	EVENT_FREEZE,	/* loader; @who: all that have to acknowledge */
-	EVENT_ACK,	/* @who has flushed its TLB, or is going off line */
+	EVENT_ACK,	/* the CPU or IOMMU @who has flushed its TLB, or goes off line */
 	EVENT_HASH,	/* loader */
 	EVENT_MATCH,	/* the guard's own verdict on the hash */
 	EVENT_MISMATCH,
