@@ -12,7 +12,9 @@ mount -t cgroup2 none "$cgroups" || bail "no file system of cgroups"
 trap 'rmdir "$cgroups/dune-late-page"; umount "$cgroups"; put_back; rm -rf "$top"' EXIT
 if echo +memory >"$cgroups/cgroup.subtree_control" && mkdir "$cgroups/dune-late-page"; then
 	limited "$DUNE_RUN" -- "$bin/late_page" "$cgroups/dune-late-page" >"$top/result" 2>&1
-	is "$(cat "$top/result")" "memory was lacking" "each child goes on, or ends by SIGBUS"
+	# A child that ends by SIGBUS may say why, which depends on when the limit is taken back.
+	is "$(grep -v "^dune: private memory is full" "$top/result")" "memory was lacking" \
+		"each child goes on, or ends by SIGBUS"
 else
 	skip "the kernel has no memory cgroups of version 2" "each child goes on, or ends by SIGBUS"
 fi
