@@ -506,6 +506,8 @@ int main(void)
 	gives("second", ARM, 0xc0010073, 0, -EADDRINUSE, "another module wants a port");
 	gives("second", 0x300, MSR, 0, -EADDRINUSE, "and the register");
 	gives("second", 0x300, 0xc0010073, 0, 0, "others can be had");
+	run("m-msr-write", MSR, VALUE, 0);
+	gives("second-reads", run("bar", NIC, 1, 0), MSR, 0, 0, "another module reads neither");
 	everything();
 	counter = run("m-counter", 0, 0, 0);
 	unload();

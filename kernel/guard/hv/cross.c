@@ -67,6 +67,8 @@ static inline void look_at_views(struct hv_cpu *cpu)
 		return;
 	cpu->views_seen = changed;
 	cpu->walk.page = HV_NOWHERE;
+	/* Another module may be registered where the one was whose privileges M's VMCB has. */
+	cpu->raised = NULL;
 	cpu_views_changed(&cpu->border);
 }
 
@@ -335,10 +337,11 @@ static __always_inline void border_act(struct border *border, u32 kind, u32 argu
 		hv_vmcb_of_m(cpu)->control.tlb_ctl = hv_config.flush_tag;
 		break;
 	case ACT_LOWER:
-		hv_privileges_lower(cpu, guarded, argument);
+		/* K does not use M's VMCB, which has what was raised. */
 		break;
 	case ACT_RAISE:
-		hv_privileges_raise(cpu, guarded, argument);
+		if (unlikely(cpu->raised != guarded))
+			hv_privileges_change(cpu, guarded);
 		break;
 	case ACT_SAVE:
 		save(cpu, slot_of(crossing, argument), border->crossing);

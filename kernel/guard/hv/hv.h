@@ -211,6 +211,7 @@ struct hv_walk {
  * @guarded:	the module that M has, while the CPU is there; in K, the one that it entered last,
  *		or NULL: the CPU has just started, or has stepped, or has executed L since then
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
+ * @raised:	the module whose privileges M's VMCB has; NULL: none. K does not use that VMCB
  * @crossings:	how often each occurred; other CPUs read them
  * @patched:	the physical address of a shadow that is written by the step; or 0
  * @step_flags:	TF and IF of the guest, while @steps
@@ -247,6 +248,7 @@ struct hv_cpu {
 	bool unmapped;
 	struct hv_guarded *guarded;		/* views.h */
 	const struct hv_guarded *lowered;
+	const struct hv_guarded *raised;
 	u64 crossings[HV_CROSSINGS];
 	u64 patched;
 	u64 step_flags;

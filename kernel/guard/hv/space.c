@@ -139,6 +139,7 @@ void hv_space_start(struct hv_cpu *cpu)
 	cpu->unmapped = false;
 	cpu->walk.page = HV_NOWHERE;
 	cpu->space = NULL;
+	cpu->raised = NULL;
 	cpu->gs_base = HV_NO_BASE;
 	if (hv_config.window && !(hv_vmcb_of_k(cpu)->control.misc_ctl & HV_INVLPGB_ENABLE))
 		cpu->space = take();

@@ -170,6 +170,70 @@ static u64 second(u64 port, u64 msr)
 	return err;
 }
 
+/* The other module's functions: in (%dx) and rdmsr. */
+#define SECOND_RDMSR	16
+
+static const u8 second_text[] = {
+	0x89, 0xfa,				/* mov %edi, %edx */
+	0xed,					/* in (%dx), %eax */
+	0xc3,					/* ret */
+	[SECOND_RDMSR] = 0x89, 0xf9,		/* mov %edi, %ecx */
+	0x0f, 0x32,				/* rdmsr */
+	0xc3,					/* ret */
+};
+
+/* Returns whether it reads this port or this register, which is not zero, of @inside. */
+static s64 second_reads(const struct inside *inside, struct hv_registration *registration, u16 port,
+			u32 msr)
+{
+	u32 (*in)(u64 port) = (void *)registration->text;
+	u32 (*read)(u64 msr) = (void *)(registration->text + SECOND_RDMSR);
+	s64 err = guard_views_arm(SECOND, registration);
+	bool reads;
+
+	if (err)
+		return err;
+	inside->in(port, 4);
+	reads = in(port) != ~0u || read(msr);
+	return guard_views_disarm(SECOND) ?: reads;
+}
+
+/*
+ * Whether another module reads a port or a register of @inside, which was entered on this CPU
+ * before: bit 0, if it has a port and a register itself; bit 1, one without privileges in the
+ * place of that one.
+ */
+static s64 reach_second(const struct inside *inside, u16 port, u32 msr)
+{
+	void *text;
+	struct hv_registration *registration = outside_page_of_text(&text);
+	struct hv_privilege *list;
+	s64 with, without;
+	pte_t *entry;
+
+	if (!registration)
+		return -ENOMEM;
+	memcpy(text, second_text, sizeof(second_text));
+	entry = outside_entry_of((unsigned long)text);
+	set_pte(entry, pte_mkexec(*entry));
+	on_each_cpu(outside_flush, NULL, 1);
+	registration->entry_count = 2;
+	registration->words[1] = 0;
+	registration->words[2] = SECOND_RDMSR;
+	list = (void *)&registration->words[3];
+	add(list, HV_PRIVILEGE_PORTS, HV_NO_FUNCTION, 0x300, 1);
+	add(list + 1, HV_PRIVILEGE_MSR, HV_NO_FUNCTION, 0xc0010073, 1);
+	registration->privilege_count = 2;
+	with = second_reads(inside, registration, port, msr);
+	registration->privilege_count = 0;
+	without = second_reads(inside, registration, port, msr);
+	vfree(text);
+	free_page((unsigned long)registration);
+	if (with < 0 || without < 0)
+		return min(with, without);
+	return with | without << 1;
+}
+
 /* ---- configuration space, without Linux ---- */
 
 static u32 config_read(u32 function, u32 reg)
@@ -615,6 +679,8 @@ static bool inside_command(const struct inside *inside, const char *word, u64 a,
 		*result = inside->in(a, b);
 	else if (!strcmp(word, "m-out"))
 		inside->out(a, b, c);
+	else if (!strcmp(word, "second-reads"))
+		*result = reach_second(inside, a, b);
 	else if (!strcmp(word, "m-counter"))
 		*result = inside->counter();
 	else if (!strcmp(word, "m-random"))

@@ -87,7 +87,7 @@ static void raise(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 	hv_privilege_use_map(cpu, &hv_vmcb_of_m(cpu)->control.msrpm_base_pa, guarded->msrpm);
 }
 
-static void lower(struct hv_cpu *cpu, const struct hv_guarded *guarded)
+static void lower(struct hv_cpu *cpu)
 {
 	hv_privilege_use_map(cpu, &hv_vmcb_of_m(cpu)->control.msrpm_base_pa, hv_config.msrpm);
 }

@@ -9,14 +9,11 @@
 
 /* Filled at run time: the image has no relocations, so that no constant is an address. */
 static struct hv_privilege_functions kinds[HV_PRIVILEGE_KINDS];
-u32 hv_privileges_work;
 
 void hv_privilege_register(enum hv_privilege_kind kind,
 			   const struct hv_privilege_functions *functions)
 {
 	kinds[kind] = *functions;
-	if (functions->raise || functions->lower)
-		hv_privileges_work |= BIT(kind);
 }
 
 void hv_privilege_use_map(struct hv_cpu *cpu, u64 *base, const u8 *map)
@@ -25,19 +22,17 @@ void hv_privilege_use_map(struct hv_cpu *cpu, u64 *base, const u8 *map)
 	hv_vmcb_of_m(cpu)->control.clean &= ~SVM_CLEAN_MAPS;
 }
 
-void hv_privileges_change(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 mask,
-			  bool raise)
+void hv_privileges_change(struct hv_cpu *cpu, const struct hv_guarded *guarded)
 {
 	u32 kind;
 
 	for (kind = 0; kind < HV_PRIVILEGE_KINDS; kind++) {
-		if (!(mask & BIT(kind)))
-			continue;
-		if (raise && kinds[kind].raise)
+		if (kinds[kind].lower)
+			kinds[kind].lower(cpu);
+		if (guarded->privilege_mask & BIT(kind) && kinds[kind].raise)
 			kinds[kind].raise(cpu, guarded);
-		if (!raise && kinds[kind].lower)
-			kinds[kind].lower(cpu, guarded);
 	}
+	cpu->raised = guarded;
 }
 
 static bool overlap(const struct hv_privilege *one, u32 kind, u64 first, u64 size)

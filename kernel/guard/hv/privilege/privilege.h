@@ -3,6 +3,8 @@
  * Privileges of a guarded module: what it may do in M, and nobody else may do. The interface is
  * that of Hale and Dinda (guard-border.md): a kind of privilege has a name and four functions.
  * Raise and lower are called on the CPU that crosses the border, and are complete when they return.
+ * They change M's VMCB alone. K has another one, in which no privilege is ever raised. So they are
+ * called only if M's VMCB has the privileges of another module, or of one that may be gone.
  *
  * The list of a registration names what is bound to it. docs/guard-privileges.md describes the
  * kinds, and the reason for each decision.
@@ -55,13 +57,15 @@ struct hv_guarded;
  * init: the kernel loses what the list of @guarded has of this kind. Returns 0 or a negative errno,
  * and has changed nothing then. M is not entered before all CPUs have flushed.
  * deinit: the opposite; M is not entered any more. A CPU may not have flushed yet.
- * raise, lower: this CPU is about to enter M, or has left it. NULL: there is nothing to do.
+ * raise: this CPU is about to enter M of @guarded; its VMCB has nothing of this kind yet.
+ * lower: the VMCB has nothing of this kind afterwards.
+ * NULL: there is nothing to do.
  */
 struct hv_privilege_functions {
 	s64 (*init)(struct hv_guarded *guarded);
 	void (*deinit)(struct hv_guarded *guarded);
 	void (*raise)(struct hv_cpu *cpu, const struct hv_guarded *guarded);
-	void (*lower)(struct hv_cpu *cpu, const struct hv_guarded *guarded);
+	void (*lower)(struct hv_cpu *cpu);
 };
 
 /* A kind announces itself, once, before the first registration. */
@@ -70,7 +74,7 @@ void hv_privilege_register(enum hv_privilege_kind kind,
 
 /*
  * For raise and lower: M has this permission map; @base is where its VMCB has the address. After
- * lower it is the kernel's map, until a module that has another one is entered.
+ * lower it is the kernel's map.
  */
 void hv_privilege_use_map(struct hv_cpu *cpu, u64 *base, const u8 *map);
 
@@ -80,7 +84,7 @@ void hv_ports_start(void);
 void hv_msr_start(void);
 void hv_monitor_start(void);
 
-/* privilege.c: with hv_views_lock held, except for the last function */
+/* privilege.c: with hv_views_lock held, except for the last two functions */
 /* Pages that hv_privileges_init() may take at most, with @views nested page tables. */
 u64 hv_privileges_need(const struct hv_guarded *guarded, u64 views);
 /* Returns 0 or a negative errno, and has changed nothing then; sets the mask of @guarded. */
@@ -90,24 +94,8 @@ void hv_privileges_deinit(struct hv_guarded *guarded);
 bool hv_privilege_taken(u32 kind, u64 first, u64 size, const struct hv_guarded *except);
 /* Whether @at belongs to a module other than the one that this CPU executes now. */
 bool hv_is_taken(const struct hv_cpu *cpu, u32 kind, u64 at);
-/* The kinds that have work to do at a border. */
-extern u32 hv_privileges_work;
-void hv_privileges_change(struct hv_cpu *cpu, const struct hv_guarded *guarded, u32 mask,
-			  bool raise);
-
-static inline void hv_privileges_raise(struct hv_cpu *cpu, const struct hv_guarded *guarded,
-				       u32 mask)
-{
-	if (mask & hv_privileges_work)
-		hv_privileges_change(cpu, guarded, mask & hv_privileges_work, true);
-}
-
-static inline void hv_privileges_lower(struct hv_cpu *cpu, const struct hv_guarded *guarded,
-				       u32 mask)
-{
-	if (mask & hv_privileges_work)
-		hv_privileges_change(cpu, guarded, mask & hv_privileges_work, false);
-}
+/* Without the lock: M's VMCB has the privileges of @guarded, and no others, afterwards. */
+void hv_privileges_change(struct hv_cpu *cpu, const struct hv_guarded *guarded);
 
 /* ports.c: these ports exit everywhere, from now on; hv_views_lock is held */
 void hv_ports_watch(u32 first, u32 count);
