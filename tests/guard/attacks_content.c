@@ -40,6 +40,11 @@
 /* How often the module's guard ends while it is entered. */
 #define ROUNDS	30
 
+/* The numbers of other registrations; the ports of the one are also the first module's. */
+#define OTHER_MODULE	1
+#define PORTS		2
+#define PORT		"[[privilege]]\nkind = \"ports\"\nfirst = 0x300\n"
+
 #define DENIED	((unsigned long long)-EPERM)
 
 static int guard;
@@ -205,8 +210,8 @@ static unsigned long long undescribe(void)
 	return outside("guard-call", CALL_UNDESCRIBE, 0);
 }
 
-/* Registers a module, with these lines and the leaves of the first one in its binding. */
-static void enroll(const char *file, const char *name, const char *lines)
+/* Registers the module in this file, with these lines and the leaves of the first one in its binding. */
+static void enroll(const char *path, const char *name, const char *lines)
 {
 	char command[1200];
 
@@ -214,7 +219,7 @@ static void enroll(const char *file, const char *name, const char *lines)
 		 "cd /; guard='%s/bin/dunectl guard'; ( $guard describe %s -o /tmp/%s.toml && "
 		 "$guard bind --force /tmp/%s.toml && ( printf '%s'; $guard leaves " TOML " ) "
 		 ">>/etc/dune/guard.d/%s.toml && $guard register /tmp/%s.toml ) 2>&1",
-		 build_directory(), module_file(file), name, name, lines, name, name);
+		 build_directory(), path, name, name, lines, name, name);
 	if (command_run(command))
 		bail("%s cannot be registered: %s", name, command_output);
 }
@@ -232,15 +237,17 @@ static void prepare(char **names)
 	attack_load();
 	/* The kernel is believed that init has run. */
 	if (cpus_on_line() > 1) {
-		enroll("dune-guard-inside", "dune_guard_inside", "");
+		enroll(module_file("dune-guard-inside"), "dune_guard_inside", "");
 		attacks_make(first, COUNT(first), names);
 		unload();
 		dunectl_guard("unregister dune_guard_inside");
 	}
 	load_again();
 	is_live = true;
-	enroll("dune-guard-inside", "dune_guard_inside", "[[privilege]]\nkind = \"monitor\"\n");
-	enroll("dune-guard-edu", "dune_guard_edu", "");
+	enroll(module_file("dune-guard-inside"), "dune_guard_inside",
+	       "[[privilege]]\nkind = \"monitor\"\n" PORT);
+	enroll(module_file("dune-guard-edu"), "dune_guard_edu", "");
+	enroll("$(modinfo -n dummy)", "dummy", PORT);
 	ok(outside("is-large", kernel_address(LEAF), 0), "the leaf is in a large page");
 	is(guard_request(guard, DUNE_GUARD_SEAL), 0, "the seal (%s)", guard_answer.text);
 }
@@ -297,6 +304,12 @@ static void attack_content(char **names)
 		  AFTER_A_LOAD("return-by-leaf", kernel_address(RETURN)) },
 		{ NAMED("return-by-table", "an entry on a stack that M has elsewhere"),
 		  AFTER_A_LOAD("return-by-table") },
+		{ NAMED("return-by-slot", "on one that a new entry of the top level leads to"),
+		  AFTER_A_LOAD("return-by-slot") },
+		{ NAMED("return-by-load", "on one for which a LOAD that fails makes M's tables"),
+		  AFTER_A_LOAD("return-by-load", PORTS) },
+		{ NAMED("return-by-frame", "on one in a frame that is frozen"),
+		  AFTER_A_LOAD("return-by-frame", OTHER_MODULE) },
 		{ NAMED("call-undescribe", "the end of a description"), BY_US(undescribe),
 		  .stopped = DENIED },
 		{ NAMED("search-tables", "a search for M's page tables, after one miss"),

@@ -422,11 +422,11 @@ static __always_inline int border_read_stack(struct border *border, struct borde
 	struct crossing *crossing = (struct crossing *)border;
 	u64 value;
 
-	if (!hv_stack_read(crossing->cpu, exit->at.rsp, &value))
+	if (!hv_stack_read(crossing->cpu, crossing->guarded->view, exit->at.rsp, &value))
 		return 0;
 	exit->return_address = value;
 	if (crossing->leaves && !module_has(&crossing->guarded->module, value)) {
-		struct hv_unwound unwound = hv_leaf_unwind(crossing->cpu, crossing->leaves,
+		struct hv_unwound unwound = hv_leaf_unwind(crossing->cpu, crossing->guarded,
 							   exit->at.rsp, value);
 
 		exit->return_address = unwound.return_address;
@@ -539,6 +539,11 @@ struct hv_next hv_cross_search(struct hv_cpu *cpu)
 	/* The guest executes its fetch again. */
 	if (guarded->pending && !hv_patch_carry(cpu, guarded))
 		return hv_next_in_k(cpu);
+	/* What is remembered of a stack was found by the view of the module that was here last. */
+	if (cpu->guarded != guarded) {
+		cpu->guarded = NULL;
+		cpu->walk.page = HV_NOWHERE;
+	}
 	return hv_is_secret(guarded) ? fetch_secret(cpu, guarded) : fetch_driver(cpu, guarded);
 }
 

@@ -169,14 +169,15 @@ struct hv_table {
 	u64 base;
 };
 
-/* The levels of a page table below the top. */
-#define HV_WALKED	3
+/* The levels of a page table. */
+#define HV_WALKED	4
 
 /**
- * struct hv_walk - the last walk of the kernel's page table that read a stack (stack.c)
- * @page:	the linear address; HV_NOWHERE: there was none, or a view has changed since
- * @places:	where it read an entry of each level below the top, which is as at launch; the last
- *		one repeated if there were fewer
+ * struct hv_walk - the last walk to a stack (stack.c)
+ * @page:	the linear address; HV_NOWHERE: there was none, or a view has changed since, or
+ *		another module may have been entered
+ * @places:	where it read an entry of each level: of the top level of M's page table, and below
+ *		that of the kernel's tables; the last one repeated if there were fewer
  * @entries:	what it read there
  * @distance:	from @page to what it found
  */
@@ -602,17 +603,20 @@ bool hv_walk(u64 cr3, u64 address, u64 *physical);
  */
 bool hv_walk_read(u64 cr3, u64 address, u64 *value);
 /*
- * From the table to which an entry leads, whose entries are of 2^@shift bytes. @remember: where to
- * put the places and entries of three levels, or NULL.
+ * From the table to which an entry leads, whose entries are of 2^@shift bytes. @view: if it is not
+ * 0, the tables have to be where that view has them. @remember: where to put the places and entries
+ * of the levels below the top, or NULL.
  */
-bool hv_walk_from(u64 entry, u32 shift, u64 address, u64 *physical, struct hv_walk *remember);
+bool hv_walk_from(u64 entry, u32 shift, u64 address, u64 *physical, u64 view,
+		  struct hv_walk *remember);
 
 /* stack.c */
 /*
- * Walks to the 8 bytes at an address of the kernel's half as M would (space.c), and remembers the
- * walk. Returns false as hv_walk_read() does.
+ * Walks to the 8 bytes at an address of the kernel's half as M would (space.c), whose nested page
+ * table is @view, and remembers the walk. Returns false as hv_walk_read() does, and if M has other
+ * bytes at a physical address than are there.
  */
-bool hv_stack_walk(struct hv_cpu *cpu, u64 address);
+bool hv_stack_walk(struct hv_cpu *cpu, u64 view, u64 address);
 
 static inline bool hv_walk_is_same(const struct hv_walk *walk, u32 level)
 {
@@ -623,16 +627,17 @@ static inline bool hv_walk_is_same(const struct hv_walk *walk, u32 level)
  * Reads the 8 bytes at a linear address, where a stack of the kernel's is. Mostly the page is that
  * of the last time, and then the entries are read where they were, and compared. What may be read
  * was decided when the walk was remembered. That can change with a view only: the caller has
- * compared hv_views_changed.
+ * compared hv_views_changed. In cross.c another module ends what is remembered, too.
  */
-static inline bool hv_stack_read(struct hv_cpu *cpu, u64 address, u64 *value)
+static inline bool hv_stack_read(struct hv_cpu *cpu, u64 view, u64 address, u64 *value)
 {
 	const struct hv_walk *walk = &cpu->walk;
 
 	/* Also a multiple of 8. */
 	if (unlikely((address & ~0xff8ULL) != walk->page || !hv_walk_is_same(walk, 0) ||
-		     !hv_walk_is_same(walk, 1) || !hv_walk_is_same(walk, 2)) &&
-	    !hv_stack_walk(cpu, address))
+		     !hv_walk_is_same(walk, 1) || !hv_walk_is_same(walk, 2) ||
+		     !hv_walk_is_same(walk, 3)) &&
+	    !hv_stack_walk(cpu, view, address))
 		return false;
 	*value = *(u64 *)hv_guest_memory(address + walk->distance);
 	return true;

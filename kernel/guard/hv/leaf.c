@@ -151,15 +151,16 @@ const struct hv_leaf *hv_leaf_find(const struct hv_leaves *leaves, u64 address)
 	return NULL;
 }
 
-struct hv_unwound hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_leaves *leaves, u64 rsp,
+struct hv_unwound hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rsp,
 				 u64 return_address)
 {
 	struct hv_unwound found = { .return_address = return_address };
 	u64 value;
 
 	/* A call may be the last instruction of a leaf. */
-	while (found.above < 8 * MOST_CALLS && hv_leaf_at(leaves, found.return_address - 1) &&
-	       hv_stack_read(cpu, rsp + found.above + 8, &value)) {
+	while (found.above < 8 * MOST_CALLS &&
+	       hv_leaf_at(guarded->leaves, found.return_address - 1) &&
+	       hv_stack_read(cpu, guarded->view, rsp + found.above + 8, &value)) {
 		found.above += 8;
 		found.return_address = value;
 	}

@@ -211,6 +211,21 @@ u64 hv_nested_look(u64 address)
 	return entry;
 }
 
+bool hv_nested_is_plain(u64 root, u64 address)
+{
+	u64 entry = table_of(root)[hv_index(address, HV_SHIFT_TOP)], plain;
+	u32 shift = HV_SHIFT_TOP;
+
+	while (is_table(entry, shift)) {
+		shift -= HV_SHIFT_STEP;
+		entry = table_of(entry)[hv_index(address, shift)];
+	}
+	plain = plain_entry(address, shift);
+	if (shift == HV_SHIFT_PAGE)
+		plain &= ~HV_NPT_LARGE;
+	return (entry & ~HV_NPT_NO_EXECUTE) == plain;
+}
+
 bool hv_nested_drops_writes(u64 address)
 {
 	return (hv_nested_look(address) & (HV_NPT_READ | BIT_ULL(1))) == HV_NPT_READ;	/* no R/W */

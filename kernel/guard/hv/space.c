@@ -184,6 +184,7 @@ void hv_space_stop(struct hv_cpu *cpu)
 	if (cpu->space)
 		give(cpu->space);
 	cpu->space = NULL;
+	cpu->gs_base = HV_NO_BASE;
 }
 
 /*

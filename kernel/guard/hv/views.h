@@ -416,6 +416,8 @@ void hv_nested_join(u64 address);
 void hv_nested_follow(u64 root, u64 address);
 /* Returns the entry that K has for a page. */
 u64 hv_nested_look(u64 address);
+/* Whether a nested page table leads from a physical address to that one, and lets it be written. */
+bool hv_nested_is_plain(u64 root, u64 address);
 /* Whether a page is read-only in K: what the kernel writes there is dropped. */
 bool hv_nested_drops_writes(u64 address);
 /*
@@ -573,7 +575,7 @@ struct hv_unwound {
 	u64 above;
 };
 
-struct hv_unwound hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_leaves *leaves, u64 rsp,
+struct hv_unwound hv_leaf_unwind(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rsp,
 				 u64 return_address);
 
 /* tally.c */

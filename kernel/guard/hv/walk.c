@@ -16,14 +16,16 @@ bool hv_walk_entry(u64 physical, u64 *value)
 	return true;
 }
 
-bool hv_walk_from(u64 entry, u32 shift, u64 address, u64 *physical, struct hv_walk *remember)
+bool hv_walk_from(u64 entry, u32 shift, u64 address, u64 *physical, u64 view,
+		  struct hv_walk *remember)
 {
 	u64 offsets, place;
 	u32 level;
 
-	for (level = 0;; level++, shift -= HV_SHIFT_STEP) {
+	for (level = 1;; level++, shift -= HV_SHIFT_STEP) {
 		place = (entry & HV_ADDRESS) + hv_index(address, shift) * 8;
-		if (!hv_walk_entry(place, &entry) || !(entry & HV_PTE_PRESENT))
+		if (!hv_walk_entry(place, &entry) || !(entry & HV_PTE_PRESENT) ||
+		    (view && !hv_nested_is_plain(view, place)))
 			return false;
 		if (remember) {
 			remember->places[level] = hv_guest_memory(place);
@@ -43,7 +45,7 @@ bool hv_walk_from(u64 entry, u32 shift, u64 address, u64 *physical, struct hv_wa
 
 bool hv_walk(u64 cr3, u64 address, u64 *physical)
 {
-	return hv_walk_from(cr3, HV_SHIFT_TOP, address, physical, NULL);
+	return hv_walk_from(cr3, HV_SHIFT_TOP, address, physical, 0, NULL);
 }
 
 bool hv_walk_read(u64 cr3, u64 address, u64 *value)

@@ -10,7 +10,7 @@
 #include <linux/vmalloc.h>
 #include <asm/tlbflush.h>
 
-#include "guard/hv/hv.h"
+#include "guard/linux/views.h"
 #include "outside.h"
 
 /* Above the return address, on which the entry is called. */
@@ -72,41 +72,220 @@ static u64 *own_table(u64 *entry)
 	return table;
 }
 
+#define LEVELS	4
+#define WORD	(PAGE_SIZE / 16)	/* of a stack: where the return address is */
+
 /*
- * A page table of our own leads to another stack than that of M: the guard would read a return
- * address in the kernel, and M one in its text. Without memory it returns ~0.
+ * Two pages for a stack at one address: M is to return by the real one, into its text, and the
+ * guard to read the one that is shown, which has a return address in the kernel. Page tables lead
+ * to each, of which those of the other one than Linux's are our own.
  */
+struct stacks {
+	u64 at;
+	u64 *real, *shown;
+	u64 *tables[LEVELS];
+};
+
+static void fill(struct stacks *stacks, const struct inside *inside)
+{
+	stacks->real[WORD] = call_of_counter(inside);
+	stacks->real[WORD + 2] = (u64)outside_landing;
+	stacks->shown[WORD] = (u64)outside_landing;
+}
+
+/* Copies of the tables on the way to stacks->at lead to @other. Returns false without memory. */
+static bool lead_to(struct stacks *stacks, const u64 *other)
+{
+	u64 at = stacks->at, root = __read_cr3();
+	u32 index[] = { pgd_index(at), pud_index(at), pmd_index(at), pte_index(at) }, i;
+	u64 *entry = &root;
+
+	for (i = 0; i < LEVELS; i++) {
+		stacks->tables[i] = own_table(entry);
+		if (!stacks->tables[i])
+			return false;
+		entry = &stacks->tables[i][index[i]];
+	}
+	*entry = __pa(other) | (*entry & ~PTE_PFN_MASK & ~_PAGE_GLOBAL);
+	return true;
+}
+
+static void free_stacks(struct stacks *stacks)
+{
+	u32 i;
+
+	for (i = 0; i < LEVELS; i++)
+		free_page((unsigned long)stacks->tables[i]);
+}
+
+static u64 enter(const struct inside *inside, u64 at, u64 cr3)
+{
+	return outside_on_other_stack(inside->nothing, HV_CALL + HV_CALL_COUNTER, at + WORD * 8,
+				      cr3);
+}
+
+/* A page table of our own leads to the stack that is shown. Without memory it returns ~0. */
 static u64 by_page_table(const struct inside *inside)
 {
-	u64 cr3 = __read_cr3(), root = cr3, at = (u64)vzalloc(PAGE_SIZE);
-	u64 *shown = (u64 *)get_zeroed_page(GFP_KERNEL), *real, *tables[4] = {}, rax = ~0ULL;
-	u32 index[4] = { pgd_index(at), pud_index(at), pmd_index(at), pte_index(at) }, i;
-	const u32 word = PAGE_SIZE / 16;
+	struct stacks stacks = {
+		.at = (u64)vzalloc(PAGE_SIZE), .shown = (u64 *)get_zeroed_page(GFP_KERNEL),
+	};
 	unsigned long flags;
+	u64 rax = ~0ULL;
 
-	if (!at || !shown)
+	if (!stacks.at || !stacks.shown || !lead_to(&stacks, stacks.shown))
 		goto out;
-	real = page_address(vmalloc_to_page((void *)at));
-	for (i = 0; i < 4; i++) {
-		tables[i] = own_table(i ? &tables[i - 1][index[i - 1]] : &root);
-		if (!tables[i])
-			goto out;
-	}
-	tables[3][index[3]] = __pa(shown) | (tables[3][index[3]] & ~PTE_PFN_MASK & ~_PAGE_GLOBAL);
-	real[word] = call_of_counter(inside);
-	real[word + 2] = (u64)outside_landing;
-	shown[word] = (u64)outside_landing;
+	stacks.real = page_address(vmalloc_to_page((void *)stacks.at));
+	fill(&stacks, inside);
 	local_irq_save(flags);
 	flush_all();
-	rax = outside_on_other_stack(inside->nothing, HV_CALL + HV_CALL_COUNTER, at + word * 8,
-				     __pa(tables[0]));
+	rax = gain(enter(inside, stacks.at, __pa(stacks.tables[0])));
 	flush_all();
 	local_irq_restore(flags);
-	rax = gain(rax);
 out:
-	for (i = 0; i < 4; i++)
-		free_page((unsigned long)tables[i]);
-	free_page((unsigned long)shown);
+	free_stacks(&stacks);
+	free_page((unsigned long)stacks.shown);
+	vfree((void *)stacks.at);
+	return rax;
+}
+
+/* Tables for @at, and a top level like Linux's that leads to them and to @page. */
+static bool make_tables(struct stacks *stacks, const u64 *page)
+{
+	u64 at = stacks->at;
+	u32 index[] = { pgd_index(at), pud_index(at), pmd_index(at), pte_index(at) }, i;
+
+	for (i = 0; i < LEVELS; i++) {
+		stacks->tables[i] = (u64 *)get_zeroed_page(GFP_KERNEL);
+		if (!stacks->tables[i])
+			return false;
+		if (i)
+			stacks->tables[i - 1][index[i - 1]] = __pa(stacks->tables[i]) | _KERNPG_TABLE;
+	}
+	stacks->tables[3][index[3]] = __pa(page) | (pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL);
+	for (i = 0; i < PTRS_PER_PGD; i++)
+		if (i != index[0])
+			stacks->tables[0][i] = ((u64 *)__va(read_cr3_pa()))[i];
+	return true;
+}
+
+/*
+ * An entry of the top level that was empty at launch leads to the stack that is shown, which the
+ * guard may remember, and then to the real one.
+ */
+static u64 by_empty_entry(const struct inside *inside)
+{
+	struct stacks one = { .shown = (u64 *)get_zeroed_page(GFP_KERNEL) }, other = {};
+	const u64 *top = __va(read_cr3_pa());
+	unsigned long flags;
+	u64 rax = ~0ULL;
+	u32 i;
+
+	for (i = PTRS_PER_PGD / 2; i < PTRS_PER_PGD && top[i]; i++)
+		;
+	one.at = ~0ULL << 48 | (u64)i << PGDIR_SHIFT;
+	other.at = one.at;
+	one.real = (u64 *)get_zeroed_page(GFP_KERNEL);
+	if (i == PTRS_PER_PGD || !one.real || !one.shown || !make_tables(&one, one.shown) ||
+	    !make_tables(&other, one.real))
+		goto out;
+	fill(&one, inside);
+	local_irq_save(flags);
+	enter(inside, one.at, __pa(one.tables[0]));
+	rax = gain(enter(inside, one.at, __pa(other.tables[0])));
+	flush_all();
+	local_irq_restore(flags);
+out:
+	free_stacks(&one);
+	free_stacks(&other);
+	free_page((unsigned long)one.real);
+	free_page((unsigned long)one.shown);
+	return rax;
+}
+
+/* Another module's text is said to be at @address, in these frames, and its init after it. */
+static s64 load_junk(u64 number, u64 address, const void *text, const void *init)
+{
+	struct hv_load *load = (void *)get_zeroed_page(GFP_KERNEL);
+	s64 err;
+
+	if (!load)
+		return -ENOMEM;
+	load->regions[CONTENT_TEXT].address = address;
+	load->regions[CONTENT_TEXT].size = PAGE_SIZE;
+	load->regions[CONTENT_INIT_TEXT].address = address + PAGE_SIZE;
+	load->regions[CONTENT_INIT_TEXT].size = PAGE_SIZE;
+	load->frames[0] = __pa(text);
+	load->frames[1] = __pa(init);
+	err = outside_guard_call(HV_CALL_LOAD, number, __pa(load));
+	free_page((unsigned long)load);
+	return err;
+}
+
+/*
+ * The stack that is shown is remembered. Then another module is loaded in the same 512 GB, which
+ * fails, while a page table of our own leads to the real one: the guard's tables for M are made of
+ * that.
+ */
+static u64 by_failed_load(const struct inside *inside, u64 number)
+{
+	struct stacks stacks = {
+		.at = (u64)vzalloc(PAGE_SIZE), .real = (u64 *)get_zeroed_page(GFP_KERNEL),
+	};
+	void *junk = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, 1);
+	u64 cr3 = __read_cr3(), rax = ~0ULL;
+	unsigned long flags;
+	s64 err;
+
+	if (!stacks.at || !stacks.real || !junk || !lead_to(&stacks, stacks.real))
+		goto out;
+	stacks.shown = page_address(vmalloc_to_page((void *)stacks.at));
+	fill(&stacks, inside);
+	local_irq_save(flags);
+	enter(inside, stacks.at, cr3);
+	native_write_cr3(__pa(stacks.tables[0]));
+	err = load_junk(number, (stacks.at & PGDIR_MASK) + PGDIR_SIZE / 2, junk, junk + PAGE_SIZE);
+	native_write_cr3(cr3);
+	flush_all();
+	rax = gain(enter(inside, stacks.at, cr3));
+	local_irq_restore(flags);
+	/* It was to fail. */
+	if (err != -EADDRINUSE)
+		rax = ~0ULL;
+out:
+	free_stacks(&stacks);
+	free_page((unsigned long)stacks.real);
+	free_pages((unsigned long)junk, 1);
+	vfree((void *)stacks.at);
+	return rax;
+}
+
+/*
+ * The stack is in a frame that is frozen as another module's text: what we write then is in the
+ * shadow, which M reads, and not in the frame.
+ */
+static u64 by_frozen_frame(const struct inside *inside, u64 number)
+{
+	u64 *pages = (u64 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, 2), rax = ~0ULL;
+	u64 *stack = (void *)pages + PAGE_SIZE, at = (u64)vmalloc(PAGE_SIZE);
+	unsigned long flags;
+
+	if (!pages || !at)
+		goto out;
+	/* Return thunks push a word, for which M has only the page below. */
+	stack[0] = (u64)outside_landing;
+	if (load_junk(number, (at & PGDIR_MASK) + PGDIR_SIZE / 2, stack, (void *)stack + PAGE_SIZE))
+		goto out;
+	on_each_cpu(outside_flush_guard, NULL, 1);
+	WRITE_ONCE(stack[0], call_of_counter(inside));
+	WRITE_ONCE(stack[2], (u64)outside_landing);
+	local_irq_save(flags);
+	rax = gain(outside_on_other_stack(inside->nothing, HV_CALL + HV_CALL_COUNTER, (u64)stack,
+					  __read_cr3()));
+	local_irq_restore(flags);
+	guard_views_disarm(number);
+out:
+	free_pages((unsigned long)pages, 2);
 	vfree((void *)at);
 	return rax;
 }
@@ -117,6 +296,12 @@ bool outside_return(const struct inside *inside, const char *word, u64 a, u64 *r
 		*result = by_leaf(inside, a);
 	else if (!strcmp(word, "return-by-table"))
 		*result = by_page_table(inside);
+	else if (!strcmp(word, "return-by-slot"))
+		*result = by_empty_entry(inside);
+	else if (!strcmp(word, "return-by-load"))
+		*result = by_failed_load(inside, a);
+	else if (!strcmp(word, "return-by-frame"))
+		*result = by_frozen_frame(inside, a);
 	else
 		return false;
 	return true;
