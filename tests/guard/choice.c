@@ -245,6 +245,22 @@ static unsigned long long content_under(unsigned int choice)
 	return wrong;
 }
 
+/* The kernel lies about where the module is, and then tells the truth. */
+static unsigned long long lie_under(unsigned int choice)
+{
+	bool stops = choice == DUNE_GUARD_STOP_MODULE;
+	unsigned long long wrong = 0;
+
+	enroll(choice);
+	if (outside_lie(PAGE_AT, guard_status(guard).address) != EINVAL)
+		wrong |= WRONG_RESULT;
+	wrong |= log_has(choice, of(1, choice));
+	if (!is_in(stops ? DUNE_GUARD_FAILED : DUNE_GUARD_ARMED, choice) || enters() == stops)
+		wrong |= WRONG_STATE;
+	unload();
+	return wrong;
+}
+
 /* A module with a private page: what it has after the kernel has jumped into it. */
 static unsigned long long private_under(unsigned int choice)
 {
@@ -400,6 +416,11 @@ int main(int argc, char **argv)
 		  BY_US_WITH(content_under, DUNE_GUARD_LOG) },
 		{ NAMED("content-stop", "another module, for which the right one is stopped"),
 		  BY_US_WITH(content_under, DUNE_GUARD_STOP_MODULE) },
+		{ NAMED("lie-lower", "a lie about where it is, unlogged"),
+		  BY_US_WITH(lie_under, DUNE_GUARD_LOWER) },
+		{ NAMED("lie-log", "a lie, logged"), BY_US_WITH(lie_under, DUNE_GUARD_LOG) },
+		{ NAMED("lie-stop", "a lie that stops the module"),
+		  BY_US_WITH(lie_under, DUNE_GUARD_STOP_MODULE) },
 		{ NAMED("private-lower", "what a jump reads, and then the module itself"),
 		  BY_US_WITH(private_under, DUNE_GUARD_LOWER), .stopped = SECRET },
 		{ NAMED("private-stop", "the same of a module that is stopped"),

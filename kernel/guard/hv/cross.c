@@ -529,12 +529,25 @@ static noinline struct hv_next fetch_secret(struct hv_cpu *cpu, struct hv_guarde
 	return fetch(cpu, guarded, CLASS_S);
 }
 
+/* Whether the kernel has another module's text at an address of this one's. */
+static bool fetches_others(struct hv_cpu *cpu, const struct hv_guarded *guarded, u64 rip)
+{
+	u64 frame = hv_vmcb_of_k(cpu)->control.exit_info_2 & ~(HV_PAGE - 1);
+	u64 page = (rip - guarded->module.text) / HV_PAGE;
+	const struct hv_guarded *owner;
+
+	if (page < guarded->copy->text_pages && guarded->frames[page] == frame)
+		return false;
+	owner = hv_patch_owner(frame);
+	return owner && owner != guarded;
+}
+
 struct hv_next hv_cross_search(struct hv_cpu *cpu)
 {
 	u64 rip = hv_vmcb_of_k(cpu)->save.rip;
 	struct hv_guarded *guarded = search(rip);
 
-	if (!guarded || cpu->lowered)
+	if (!guarded || cpu->lowered || fetches_others(cpu, guarded, rip))
 		return refuse(cpu, guarded, rip);
 	/* The guest executes its fetch again. */
 	if (guarded->pending && !hv_patch_carry(cpu, guarded))

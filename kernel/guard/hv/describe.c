@@ -376,12 +376,13 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 	struct hv_registration sizes = {};
 	u32 i;
 
-	if (!is_sane(load))
-		return -EINVAL;
+	guarded->known = known;
 	for (i = 0; i < CONTENT_REGIONS; i++)
 		known->memory[i] = (struct content_memory){
 			.address = load->regions[i].address, .size = load->regions[i].size,
 		};
+	if (!is_sane(load))
+		return -EINVAL;
 	init = load->is_live ? NULL : find_entry(known, CONTENT_ENTRY_INIT);
 	exit = find_entry(known, CONTENT_ENTRY_EXIT);
 	/*
@@ -414,7 +415,6 @@ static s64 compose(struct hv_guarded *guarded, struct hv_known *known, const str
 	fill_tables(guarded, known);
 	for (i = 0; i < known->privilege_count; i++)
 		guarded->privileges[i] = known->privileges[i];
-	guarded->known = known;
 	guarded->tally = known->tally;
 	guarded->leaves = known->leaves;
 	/* The functions are elsewhere now. */

@@ -446,6 +446,21 @@ static s64 take_registration(struct hv_guarded *guarded, u64 at)
 	return 0;
 }
 
+/*
+ * A described module is said to be where it cannot be, or its device is elsewhere: that is as
+ * suspicious as other content (EVENT_MISMATCH).
+ */
+static void suspect_load(struct hv_cpu *cpu, struct hv_known *known)
+{
+	const struct border_registration border = { .choice = known->choice };
+
+	if (registration_chose(&border, CHOICE_LOG))
+		hv_log_suspicion(cpu, HV_LOG_CONTENT, known->choice,
+				 known->memory[CONTENT_TEXT].address);
+	known->stopped |= registration_chose(&border, CHOICE_STOP);
+	cpu->panics |= registration_chose(&border, CHOICE_PANIC);
+}
+
 /* REGISTER or LOAD */
 static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u64 at)
 {
@@ -466,6 +481,8 @@ static s64 enroll(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 number, u6
 		err = -EINVAL;
 	if (!err)
 		err = equip(cpu, guarded);
+	if (guarded->known && (err == -EINVAL || err == -ENXIO))
+		suspect_load(cpu, guarded->known);
 	if (err) {
 		if (guarded->copy)
 			forget(guarded);
@@ -572,6 +589,7 @@ static s64 arm(struct hv_cpu *cpu, struct hv_guarded *guarded, u64 *b)
 	if (!step_kind(cpu, guarded, EVENT_HASH))
 		return -EBUSY;
 	if (!hv_pci_stays(guarded)) {
+		guarded->differs = guarded->module.text;
 		step_kind(cpu, guarded, EVENT_MISMATCH);
 		return -ENXIO;
 	}
