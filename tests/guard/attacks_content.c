@@ -193,6 +193,20 @@ static unsigned long long patch_wide(void)
 	return writes_logged() > before;
 }
 
+/* The kernel patches a site, and takes that back, while the module runs. Is that logged? */
+static unsigned long long patch_briefly(void)
+{
+	unsigned int before, tries = 0;
+
+	load_again();
+	do {
+		before = writes_logged();
+	} while (!outside("patch-brief", 0, 0) && ++tries < 10);
+	if (tries == 10)
+		bail("the module has always returned meanwhile");
+	return writes_logged() > before;
+}
+
 /* The last one: whether the module is guarded any more after one try. */
 static unsigned long long search_tables(void)
 {
@@ -229,6 +243,8 @@ static void prepare(char **names)
 	const struct attack first[] = {
 		{ NAMED("end-entered", "the end of its guard while another CPU enters it"),
 		  BY_LIE(FORGOTTEN, ROUNDS) },
+		{ NAMED("patch-brief", "a patch that is taken back while the module runs"),
+		  BY_US(patch_briefly), .stopped = 1 },
 	};
 
 	debugfs_mount();

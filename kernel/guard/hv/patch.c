@@ -16,7 +16,7 @@
  * to the golden frames: all at once, while no CPU is in M. A CPU that enters M takes an activation
  * with a locked instruction, and then reads @carries. A CPU that carries sets @carries, and then
  * looks for an activation in M. So at least one of the two sees the other. A patch that cannot be
- * carried yet is pending: the next CPU that is about to enter M carries it, and executes its fetch
+ * carried yet is judged at once, since the kernel may take it back, and is pending: the next CPU that is about to enter M carries it, and executes its fetch
  * again as long as another CPU is in M. That ends, because the kernel sends an interrupt to every
  * CPU after it has patched. What is written before the module is compared is pending, too.
  */
@@ -156,21 +156,41 @@ static bool carry(struct hv_guarded *guarded, const struct content_site *site, u
 	return false;
 }
 
+/* The same without carrying it, while a CPU is in M: whether the module may have it. */
+static bool may_carry(struct hv_guarded *guarded, const struct content_site *site, u32 region,
+		      u32 offset)
+{
+	struct content_memory memory[CONTENT_REGIONS];
+	u32 i;
+
+	if (is_same(guarded, site, region, offset))
+		return true;
+	if (!site->follows)
+		return false;
+	for (i = 0; i < CONTENT_REGIONS; i++)
+		memory[i] = guarded->known->memory[i];
+	memory[region].pages = (const u8 *const *)&guarded->shadows[frame_at(guarded, region, 0)];
+	return content_allows(&guarded->known->content, memory, site, region, offset);
+}
+
 /*
- * Carries what the kernel has written there. Or the module may not have it, which is suspicious:
- * returns the physical address then, and otherwise 0.
+ * Carries what the kernel has written there, or only judges it. Or the module may not have it,
+ * which is suspicious: returns the physical address then, and otherwise 0.
  */
 static u64 settle(struct hv_guarded *guarded, const struct content_site *site, u32 region,
-		  u32 offset)
+		  u32 offset, bool carries)
 {
+	bool may = carries ? carry(guarded, site, region, offset) :
+			     may_carry(guarded, site, region, offset);
+
 	/* Linux replaces the INT3 when the rest of its patch is written. */
-	if (carry(guarded, site, region, offset) || *shadow_at(guarded, region, offset) == INT3)
+	if (may || *shadow_at(guarded, region, offset) == INT3)
 		return 0;
 	return guarded->frames[frame_at(guarded, region, offset)] + offset % HV_PAGE;
 }
 
 /* The same for all patches: the last one that is suspicious. */
-static u64 settle_all(struct hv_guarded *guarded)
+static u64 settle_all(struct hv_guarded *guarded, bool carries)
 {
 	const struct content *content = &guarded->known->content;
 	u64 refused, last = 0;
@@ -185,7 +205,7 @@ static u64 settle_all(struct hv_guarded *guarded)
 			continue;
 		for (k = 0; k < section->sites; k++, site++) {
 			refused = settle(guarded, site, section->region,
-					 section->offset + site->offset);
+					 section->offset + site->offset, carries);
 			last = refused ?: last;
 		}
 	}
@@ -240,11 +260,16 @@ static u64 settle_module(struct hv_guarded *guarded)
 	if (!guarded->known || !differs)
 		return refused;
 	/* Until the module was compared, nothing is known of the place of a site. */
-	if (!registration_runs(&guarded->border) || !carry_begin(guarded)) {
+	if (!registration_runs(&guarded->border)) {
 		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
 		return refused;
 	}
-	refused = settle_all(guarded) ?: refused;
+	/* What is suspicious may be gone when no CPU is in M any more: it is judged now. */
+	if (!carry_begin(guarded)) {
+		__atomic_store_n(&guarded->pending, true, __ATOMIC_RELEASE);
+		return settle_all(guarded, false) ?: refused;
+	}
+	refused = settle_all(guarded, true) ?: refused;
 	carry_end(guarded);
 	return refused;
 }
@@ -310,7 +335,7 @@ bool hv_patch_carry(struct hv_cpu *cpu, struct hv_guarded *guarded)
 	if (!done && carry_begin(guarded)) {
 		guarded->pending = false;
 		guarded->waits = 0;
-		refused = settle_all(guarded);
+		refused = settle_all(guarded, true);
 		carry_end(guarded);
 		done = true;
 	}

@@ -4,10 +4,12 @@
  * middle the module waits, and by the target of a call, four bytes of our choice. The commands are
  * those of outside.c.
  */
+#include <linux/delay.h>
 #include <linux/kdebug.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 #include <asm/trapnr.h>
@@ -120,6 +122,45 @@ static u64 patch_wide(const struct inside *inside)
 	return *(u64 *)at >> 40;
 }
 
+/* ---- a patch that is taken back while the module runs ---- */
+
+#define ROUNDS	60000000
+
+static atomic_t spins;
+
+static void spin(void *data)
+{
+	const struct inside *inside = data;
+
+	atomic_set(&spins, 1);
+	inside->spin(ROUNDS, false);
+	atomic_set(&spins, 0);
+}
+
+/*
+ * Changes a byte of a site, and changes it back, while another CPU is in the module. Returns
+ * whether it still was afterwards.
+ */
+static u64 patch_briefly(const struct inside *inside)
+{
+	u8 *at = (u8 *)inside->site + SITE_SIZE - 1, was;
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, get_cpu());
+	bool is_inside = false;
+
+	if (cpu < nr_cpu_ids && !smp_call_function_single(cpu, spin, (void *)inside, false)) {
+		while (!atomic_read(&spins))
+			cpu_relax();
+		mdelay(20);
+		was = outside_write_byte(at, *at ^ 1);
+		outside_write_byte(at, was);
+		is_inside = atomic_read(&spins);
+		while (atomic_read(&spins))
+			cpu_relax();
+	}
+	put_cpu();
+	return is_inside;
+}
+
 bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 *result)
 {
 	if (!strcmp(word, "patch-waiting"))
@@ -128,6 +169,8 @@ bool outside_patch(const struct inside *inside, const u64 *private, const char *
 		*result = patch_target(inside, private);
 	else if (!strcmp(word, "patch-wide"))
 		*result = patch_wide(inside);
+	else if (!strcmp(word, "patch-brief"))
+		*result = patch_briefly(inside);
 	else
 		return false;
 	return true;

@@ -44,6 +44,7 @@ weakening() {
 	local machine=("${devices[@]}")
 	shift 3
 	[ "$program" != attacks_chipset ] || machine+=("${chipset[@]}")
+	[ "$program" != attacks_content ] || machine+=(--cpus 2)
 	output=$(DUNE_BUILD=$build env "DUNE-GUARD_KO=$module" timeout $((limit + 60)) \
 		"$build/bin/dunectl" machine run "${machine[@]}" --timeout "$limit" -- \
 		"$build/tests/guard/$program.t" "$@" 2>&1 </dev/null)
