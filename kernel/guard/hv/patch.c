@@ -16,9 +16,10 @@
  * to the golden frames: all at once, while no CPU is in M. A CPU that enters M takes an activation
  * with a locked instruction, and then reads @carries. A CPU that carries sets @carries, and then
  * looks for an activation in M. So at least one of the two sees the other. A patch that cannot be
- * carried yet is judged at once, since the kernel may take it back, and is pending: the next CPU that is about to enter M carries it, and executes its fetch
- * again as long as another CPU is in M. That ends, because the kernel sends an interrupt to every
- * CPU after it has patched. What is written before the module is compared is pending, too.
+ * carried yet is judged at once, since the kernel may take it back, and is pending: the next CPU
+ * that is about to enter M carries it, and executes its fetch again as long as another CPU is in M.
+ * That ends, because the kernel sends an interrupt to every CPU after it has patched. What is
+ * written before the module is compared is pending, too.
  */
 #include <linux/types.h>
 
