@@ -172,7 +172,7 @@ bool pool_wants_table(const struct page_pool *pool)
 void pool_give_table(struct page_pool *pool, struct page *page, unsigned int entries)
 {
 	set_page_private(page, 0);
-	if (!pool_wants_table(pool)) {
+	if (!pool_wants_table(pool) || PageHWPoison(page)) {
 		__free_page(page);
 		return;
 	}

@@ -177,12 +177,14 @@ static void drop_entry(struct private_memory *private, u64 n, struct list_head *
 	u64 entry = entry_of(private, n);
 	struct page *page = page_of(entry);
 
-	if (!private->pool || !(entry & WRITABLE) || page_private(page) || page_count(page) != 1) {
+	if (!private->pool || !(entry & WRITABLE) || page_private(page) || page_count(page) != 1 ||
+	    PageHWPoison(page)) {
 		drop_page(private, page);
 		return;
 	}
 	list_add(&page->lru, copies);
 	mm_dec_nr_ptes(private->mm);
+	cond_resched();
 }
 
 /* Returns how many entries table @n of private->tables can have: see make_directory(). */
