@@ -167,6 +167,13 @@ static unsigned long long call_beside(void)
 	return got;
 }
 
+/* The module's frames replace 2 MB of the kernel's text for a while. */
+static const char *needs_what_is_beside(void)
+{
+	return kernel_address("kasan_report") ? "a kernel with KASAN needs what is beside the leaf" :
+						NULL;
+}
+
 /* How many writes of the kernel's to the text the guard has logged. */
 static unsigned int writes_logged(void)
 {
@@ -307,7 +314,7 @@ static void attack_content(char **names)
 		{ NAMED("near-leaf", "another memory in the large page of a leaf"),
 		  AFTER_A_LOAD("read-near", kernel_address(LEAF)) },
 		{ NAMED("beside-leaf", "the module's frames, executable there"),
-		  BY_US(call_beside), .stopped = SECRET },
+		  BY_US(call_beside), .stopped = SECRET, .lacks = needs_what_is_beside },
 		{ NAMED("patch-waiting", "a patch between two instructions of a site"),
 		  AFTER_A_LOAD("patch-waiting"), .stopped = SECRET },
 		{ NAMED("patch-target", "instructions in the target of a call"),

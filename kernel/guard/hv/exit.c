@@ -124,7 +124,8 @@ static noinline struct hv_next exit_of_k(struct hv_cpu *cpu, u32 code)
 		cpu->leave.result = 0;
 	if (cpu->steps && code != EXIT_DB) {
 		hv_memory_step_failed(cpu, code);
-		if (is_of_step(code))
+		/* M is not entered with the kernel's double fault. */
+		if (is_of_step(code) || hv_panics(control))
 			return hv_next_in_k(cpu);
 	}
 	switch (code) {

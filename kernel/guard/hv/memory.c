@@ -123,7 +123,8 @@ void hv_memory_step_failed(struct hv_cpu *cpu, u32 code)
 	if (vector == X86_TRAP_PF)
 		vmcb->save.cr2 = vmcb->control.exit_info_2;
 	hv_inject(cpu, vector, HV_HAVE_ERROR & BIT(vector));
-	vmcb->control.event_inj_err = vmcb->control.exit_info_1;
+	if (!hv_panics(&vmcb->control))
+		vmcb->control.event_inj_err = vmcb->control.exit_info_1;
 }
 
 /* The instruction is done: #DB after a single step (APM 13.1.4), which step_begin() asks for. */

@@ -26,6 +26,7 @@ enum attacker {
  *		test program, which calls @function
  * @stopped:	the result
  * @before:	prepares it, or NULL
+ * @lacks:	says why it cannot be made here, or returns NULL; or NULL
  */
 struct attack {
 	const char *name, *what;
@@ -35,6 +36,7 @@ struct attack {
 	unsigned long long (*function)(void);
 	unsigned long long (*function_with)(unsigned int number);
 	void (*before)(void);
+	const char *(*lacks)(void);
 };
 
 /* What a table of attacks is written with. */
