@@ -3,13 +3,16 @@
  * A pool of pages. When a process ends, the pages that its address space has for itself go there,
  * up to a limit, and the next process of the same tree uses them: so they are not allocated,
  * charged and cleared each time. A tree has the address spaces that were copied, all copies of
- * them, and copies of these. The pool is freed with the last of them.
+ * them, and copies of these.
  *
  * The pages stay charged to the memory cgroup that has allocated them. There are two kinds:
  *  - copies of private memory (private.c), with what was in them. They leave the pool only to be
  *    overwritten as a whole, before any guest can reach them;
  *  - page tables in which all is 0, as the kernel gives them: of private memory, and of a mirror
  *    (mirror.c).
+ * The copies are freed with the last private memory of the tree. A mirror may outlive all of them
+ * with its tables: it lives as long as any address space of its process.
+ *
  * No guest that has used a page of either kind exists any more when the page comes here, or all
  * vCPUs have flushed, exactly as before a page is freed. So a page that comes from here needs no
  * other care than one that was freed and allocated again.
@@ -41,6 +44,7 @@ struct page_pool *pool_create(void)
 	if (!pool)
 		return NULL;
 	kref_init(&pool->kref);
+	refcount_set(&pool->users, 1);
 	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->copies.pages);
 	INIT_LIST_HEAD(&pool->tables.pages);
@@ -67,7 +71,6 @@ static void free_pool(struct kref *kref)
 {
 	struct page_pool *pool = container_of(kref, struct page_pool, kref);
 
-	free_list(&pool->copies);
 	free_list(&pool->tables);
 	kfree(pool);
 }
@@ -76,6 +79,26 @@ void pool_put(struct page_pool *pool)
 {
 	if (pool)
 		kref_put(&pool->kref, free_pool);
+}
+
+/* Returns @pool, with another user. The private memory that is copied is one, and stays one. */
+struct page_pool *pool_join(struct page_pool *pool)
+{
+	if (pool)
+		refcount_inc(&pool->users);
+	return pool;
+}
+
+/*
+ * A user gives @pool up, after its pages. The last one frees the copies, without the lock: all
+ * others have left, and none can come, since a copy is made of a user.
+ */
+void pool_leave(struct page_pool *pool)
+{
+	if (!pool || !refcount_dec_and_test(&pool->users))
+		return;
+	free_list(&pool->copies);
+	pool_put(pool);
 }
 
 /* Moves all pages with old contents to @list. */

@@ -7,6 +7,7 @@
 
 #include <linux/kref.h>
 #include <linux/mm.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 
 /**
@@ -21,19 +22,21 @@ struct pool_list {
 
 /**
  * struct page_pool - the pages of a tree of processes
- * @kref:	of those that use it: address spaces that have copies, the copies, and their mirrors
+ * @kref:	of mirrors and their trees, which use @tables; all users together have one more
+ * @users:	private memories: those that were copied, and the copies. @copies goes with the last
  * @lock:	protects both lists; held for a few instructions
  * @copies:	pages with old contents, which the next copies of private memory overwrite
  * @tables:	cleared pages, for page tables
  */
 struct page_pool {
 	struct kref kref;
+	refcount_t users;
 	spinlock_t lock;	/* see @lock above */
 	struct pool_list copies;
 	struct pool_list tables;
 };
 
-/* May sleep. Returns a pool with one reference, or NULL: then the caller does without. */
+/* May sleep. Returns a pool with one user, or NULL: then the caller does without. */
 struct page_pool *pool_create(void);
 
 /*
@@ -42,6 +45,8 @@ struct page_pool *pool_create(void);
  */
 struct page_pool *pool_get(struct page_pool *pool);
 void pool_put(struct page_pool *pool);
+struct page_pool *pool_join(struct page_pool *pool);
+void pool_leave(struct page_pool *pool);
 void pool_take_copies(struct page_pool *pool, struct list_head *list);
 void pool_give_copies(struct page_pool *pool, struct list_head *list);
 struct page *pool_take_table(struct page_pool *pool, gfp_t flags);

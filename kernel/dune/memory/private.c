@@ -220,7 +220,8 @@ void private_destroy(struct private_memory *private)
 		drop_entry(private, n, &copies);
 	pool_give_copies(private->pool, &copies);
 	drop_tables(private);
-	pool_put(private->pool);
+	/* While the pool has contents, one of its users is in private_users. */
+	pool_leave(private->pool);
 	if (private->top)
 		atomic_dec(&private_users);
 	kfree(private);
@@ -533,7 +534,7 @@ static int copy_locked(struct private_memory *to, struct private_memory *from,
 
 	lockdep_assert_held(&from->lock);
 	from->pool = from->pool ?: pool_create();
-	to->pool = pool_get(from->pool);
+	to->pool = pool_join(from->pool);
 	err = new_tables(to, &tables, tables_for(to, from->count));
 	err = err ?: make_directory(to, &tables);
 	pool_take_copies(to->pool, &pooled);
