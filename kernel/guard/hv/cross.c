@@ -469,13 +469,13 @@ static noinline struct hv_next refuse(struct hv_cpu *cpu, const struct hv_guarde
 	u64 address = hv_vmcb_of_k(cpu)->control.exit_info_2, k_has = hv_nested_look(address);
 	struct hv_guarded *owner;
 
-	if (cpu->lowered) {
+	if (k_has && !(k_has & HV_NPT_NO_EXECUTE)) {
+		/* The module has left, or its init, or L: the kernel executes what is there. */
+		hv_lower(cpu, NULL);
+	} else if (cpu->lowered) {
 		/* The kernel fetches elsewhere, or the text is not at its address. */
 		if (guarded == cpu->lowered)
 			hv_inject(cpu, X86_TRAP_GP, true);
-		hv_lower(cpu, NULL);
-	} else if (k_has && !(k_has & HV_NPT_NO_EXECUTE)) {
-		/* The module has left, or its init, and this CPU has not yet flushed. */
 		hv_lower(cpu, NULL);
 	} else if (k_has) {
 		hv_inject(cpu, X86_TRAP_GP, true);
