@@ -101,7 +101,7 @@ static unsigned long long forward(void)
 {
 	unsigned int at = run("config-read", BRIDGE, CAPABILITIES, 0) & 0xfc, word;
 
-	while (((word = run("config-read", BRIDGE, at, 0)) & 0xff00ff) != EXPRESS) {
+	while (((word = run("config-read", BRIDGE, at, 0)) & 0xf00ff) != EXPRESS) {
 		at = word >> 8 & 0xfc;
 		if (!at)
 			bail("the bridge is no port of PCI Express");

@@ -65,7 +65,7 @@ impl Device {
         &Device {
             name: "root-port",
             summary: "a port of PCI Express, for q35; beneath it is another edu",
-            arguments: &["-device", "pcie-root-port,id=port,chassis=1", "-device", "edu,bus=port"],
+            arguments: &["-device", "pcie-root-port,id=link,chassis=1", "-device", "edu,bus=link"],
         },
         // QEMU takes the last type of machine.
         &Device {
