@@ -89,8 +89,8 @@ static void step_begin(struct hv_cpu *cpu, u64 address)
 }
 
 /*
- * What the step has written to the sink, but for the page whose fault has begun it. It may have been
- * the step of another CPU, which is then logged here.
+ * What the step has written to the sink, but for the page whose fault has begun it. It may be what
+ * another CPU's step has written, which is then logged here.
  */
 static void log_written(struct hv_cpu *cpu)
 {

@@ -6,11 +6,11 @@
  * finds what it has written, and a module that nobody patches costs nothing.
  *
  * After each step, whatever has faulted, all shadows are compared with what the modules have: one
- * instruction may write much, also to what is hidden from the kernel (memory.c). Jump labels follow what the kernel writes, and so do NOPs in the place of a call of
- * ftrace's. All other sites, and what is in no site, stay as they were when the module was
- * compared. A hostile kernel would choose the bytes of a call's target, or replace two instructions
- * by one while an activation waits between them; then M would execute instructions that the module
- * does not have.
+ * instruction may write much, also to what is hidden from the kernel (memory.c). Jump labels follow
+ * what the kernel writes, and so do NOPs in the place of a call of ftrace's. All other sites, and
+ * what is in no site, stay as they were when the module was compared. A hostile kernel would choose
+ * the bytes of a call's target, or replace two instructions by one while an activation waits
+ * between them; then M would execute instructions that the module does not have.
  *
  * Once a site that follows has one of the contents that the description allows, it is carried over
  * to the golden frames: all at once, while no CPU is in M. A CPU that enters M takes an activation

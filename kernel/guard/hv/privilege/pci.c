@@ -118,10 +118,10 @@ static bool is_link(u32 bus)
 }
 
 /*
- * A device with one function may answer to the numbers of all eight (PCI 3.2.2.3.4). At a link there
- * is one device, which may answer to all 32 numbers. What keeps 31 of them from it is the port, as
- * long as ARI Forwarding is off (EXPRESS 7.3.1, 7.5.3.16), as it need not have been when it was
- * locked.
+ * A device with one function may answer to the numbers of all eight (PCI 3.2.2.3.4). At a link
+ * there is one device, which may answer to all 32 numbers. What keeps 31 of them from it is the
+ * port, as long as ARI Forwarding is off (EXPRESS 7.3.1, 7.5.3.16). That cannot be turned on any
+ * more, but may have been before.
  */
 static bool answers(const struct lock *lock, u32 function)
 {
