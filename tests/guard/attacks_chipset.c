@@ -16,14 +16,22 @@
 #include "tap.h"
 
 #include <errno.h>
+#include <sys/ioctl.h>
 
 #define PARAMETERS	"/sys/module/dune_guard_outside/parameters/"
 
 /* inside/outside_devices.c */
-enum { EDU, HOST = 6 };
+enum { EDU, BRIDGE = 4, HOST = 6 };
 #define WITH_EDU	"1"
 #define WINDOW		0x60	/* a register of HOST */
 #define BAR		0x10
+#define CAPABILITIES	0x34
+
+/* Of PCI Express, of version 2: its number, and ARI Forwarding Enable. */
+#define EXPRESS		0x20010
+#define CONTROL_2	0x28
+#define FORWARDS	0x20
+#define WORD		0x400	/* an access of 4 bytes */
 
 /* The registration of the guarded module (inside/outside.c). */
 #define NUMBER		3
@@ -34,6 +42,8 @@ enum { EDU, HOST = 6 };
 #define WRITE_OUTPUT	0xd1	/* the next byte, at another port, has the line of the reset */
 #define CONTROL		0x92
 #define FAST_RESET	1
+
+static int guard;
 
 static unsigned long long run(const char *word, unsigned long long a, unsigned long long b,
 			      unsigned long long c)
@@ -86,6 +96,33 @@ static unsigned long long thaw_after_control(void)
 	return thaw_after(CONTROL, FAST_RESET);
 }
 
+/* Has the port above the device forward what is for all device numbers. */
+static unsigned long long forward(void)
+{
+	unsigned int at = run("config-read", BRIDGE, CAPABILITIES, 0) & 0xfc, word;
+
+	while (((word = run("config-read", BRIDGE, at, 0)) & 0xf00ff) != EXPRESS) {
+		at = word >> 8 & 0xfc;
+		if (!at)
+			bail("the bridge is no port of PCI Express");
+	}
+	return run("config", BRIDGE, WORD + at + CONTROL_2, FORWARDS) & FORWARDS;
+}
+
+/* By another device number of its link. Returns how many entries the guard's log has about that. */
+static unsigned long long write_other_device(void)
+{
+	struct dune_guard_entry entry = { .index = 0 };
+	unsigned long long count = 0;
+
+	while (!ioctl(guard, DUNE_GUARD_GET_LOG, &entry))
+		entry.index++;
+	run("config-other-device", EDU, 0xf0, 0x12345678);
+	for (; !ioctl(guard, DUNE_GUARD_GET_LOG, &entry); entry.index++)
+		count += entry.kind == DUNE_GUARD_LOG_PCI;
+	return count;
+}
+
 static void attack_window(char **names)
 {
 	const struct attack attacks[] = {
@@ -95,6 +132,10 @@ static void attack_window(char **names)
 		{ NAMED("window-moved", "the window itself"),
 		  BY(OUTSIDE, "move-window", run("window", 0, 0, 0) + 0x10000000),
 		  .stopped = run("config-read", HOST, WINDOW, 0) },
+		{ NAMED("config-forwarding", "a link that leads to the device by all numbers"),
+		  BY_US(forward) },
+		{ NAMED("config-other-device", "the device's registers, by another number"),
+		  BY_US(write_other_device), .stopped = 1 },
 	};
 
 	attacks_make(attacks, COUNT(attacks), names);
@@ -115,7 +156,6 @@ int main(int argc, char **argv)
 		  BY_US(thaw_after_control), .stopped = EBUSY },
 	};
 	struct klog log;
-	int guard;
 
 	guard = guard_begin(200, &log);
 	outside_load("");

@@ -174,14 +174,14 @@ static const char *needs_what_is_beside(void)
 						NULL;
 }
 
-/* How many writes of the kernel's to the text the guard has logged. */
-static unsigned int writes_logged(void)
+/* How many writes of the kernel's the guard has logged: to the text, or to its own memory. */
+static unsigned int writes_logged(unsigned int kind)
 {
 	struct dune_guard_entry entry = { .index = 0 };
 	unsigned int count = 0;
 
 	for (; !ioctl(guard, DUNE_GUARD_GET_LOG, &entry); entry.index++)
-		count += entry.kind == DUNE_GUARD_LOG_PATCH;
+		count += entry.kind == kind;
 	return count;
 }
 
@@ -194,10 +194,24 @@ static unsigned long long patch_wide(void)
 	unsigned int before;
 
 	load_again();
-	before = writes_logged();
+	before = writes_logged(DUNE_GUARD_LOG_PATCH);
 	if (outside("patch-wide", 0, 0) != 0xcccccc)
 		bail("the kernel does not read what it has written");
-	return writes_logged() > before;
+	return writes_logged(DUNE_GUARD_LOG_PATCH) > before;
+}
+
+/* One instruction writes to the guard's memory and to the text. Returns whether both are logged. */
+static unsigned long long write_both(unsigned int text_first)
+{
+	unsigned int text, guards;
+
+	load_again();
+	text = writes_logged(DUNE_GUARD_LOG_PATCH);
+	guards = writes_logged(DUNE_GUARD_LOG_WRITE);
+	if (outside("patch-beside", guard_status(guard).address, text_first) != 0x90909090)
+		bail("the kernel does not read what it has written");
+	return writes_logged(DUNE_GUARD_LOG_PATCH) > text &&
+	       writes_logged(DUNE_GUARD_LOG_WRITE) > guards;
 }
 
 /* The kernel patches a site, and takes that back, while the module runs. Is that logged? */
@@ -207,11 +221,11 @@ static unsigned long long patch_briefly(void)
 
 	load_again();
 	do {
-		before = writes_logged();
+		before = writes_logged(DUNE_GUARD_LOG_PATCH);
 	} while (!outside("patch-brief", 0, 0) && ++tries < 10);
 	if (tries == 10)
 		bail("the module has always returned meanwhile");
-	return writes_logged() > before;
+	return writes_logged(DUNE_GUARD_LOG_PATCH) > before;
 }
 
 /* The last one: whether the module is guarded any more after one try. */
@@ -321,6 +335,10 @@ static void attack_content(char **names)
 		  AFTER_A_LOAD("patch-target"), .stopped = SECRET },
 		{ NAMED("patch-wide", "a write of a site and of more"), BY_US(patch_wide),
 		  .stopped = 1 },
+		{ NAMED("guards-and-text", "a write of the guard's memory and of the text"),
+		  BY_US_WITH(write_both, 0), .stopped = 1 },
+		{ NAMED("text-and-guards", "the same in the other order"),
+		  BY_US_WITH(write_both, 1), .stopped = 1 },
 		{ NAMED("frame-of-leaf", "a page that is a leaf's frame"),
 		  BY_LIE(LEAF_FRAME, kernel_address(LEAF)), .stopped = EINVAL },
 		{ NAMED("return-by-leaf", "an entry that returns to a leaf"),

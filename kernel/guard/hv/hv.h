@@ -214,7 +214,7 @@ struct hv_walk {
  * @lowered:	the registration whose text K executes without its privileges; NULL: none
  * @raised:	the module whose privileges M's VMCB has; NULL: none. K does not use that VMCB
  * @crossings:	how often each occurred; other CPUs read them
- * @patched:	the physical address of a shadow that is written by the step; or 0
+ * @written:	the physical address whose write has begun the last step
  * @step_flags:	TF and IF of the guest, while @steps
  * @step_branches: DEBUGCTL.BTF of the guest, while @steps
  * @steps:	the guest executes one instruction that may write to the guard's memory, or to a
@@ -251,7 +251,7 @@ struct hv_cpu {
 	const struct hv_guarded *lowered;
 	const struct hv_guarded *raised;
 	u64 crossings[HV_CROSSINGS];
-	u64 patched;
+	u64 written;
 	u64 step_flags;
 	bool step_branches;
 	bool steps;
@@ -312,7 +312,7 @@ static_assert(offsetof(struct hv_cpu, leave.cross) == HV_CPU_LEAVE_CROSS);
  * @memory_size: a multiple of 2 MB, as @memory is
  * @memory_pdes: the entries of the nested page directory that lead to the block
  * @zero_table:	a nested page table that leads to a page of zeros, read-only
- * @sink_table:	the same for @sink, writable
+ * @sink_table:	the same for @sink, writable, and not dirty
  * @zero_entry: an entry of @zero_table
  * @sink_entry:	an entry of @sink_table
  * @nested_cr3:	the guest's nested page table
@@ -411,7 +411,8 @@ struct hv_header {
 /* Entries of the nested page tables. The processor treats accesses as those of ring 3 there. */
 #define HV_NPT_PRESENT	BIT_ULL(0)
 #define HV_NPT_READ	(HV_NPT_PRESENT | BIT_ULL(2) | BIT_ULL(5))	/* and U/S, accessed */
-#define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | BIT_ULL(6))		/* and R/W, dirty */
+#define HV_NPT_WRITE	(HV_NPT_READ | BIT_ULL(1) | HV_NPT_DIRTY)	/* and R/W */
+#define HV_NPT_DIRTY	BIT_ULL(6)
 #define HV_NPT_LARGE	BIT_ULL(7)
 #define HV_NPT_NO_EXECUTE	BIT_ULL(63)
 /* A bit that the processor ignores: the table belongs to another view, or to all. */

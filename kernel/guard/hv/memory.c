@@ -8,7 +8,8 @@
  * lead to one table whose 512 entries are read-only and lead to one page of zeros. A write faults,
  * and the CPU then executes the guest's instruction alone, with another nested page table, whose
  * entries lead to the sink, a page that nobody needs: decoding the instruction is thus left to the
- * processor.
+ * processor. What such an instruction writes besides, to other pages that are hidden or to a
+ * module's text, does not fault any more: the step's page table tells of it afterwards.
  */
 #include <linux/types.h>
 #include <asm/msr-index.h>
@@ -65,12 +66,13 @@ static void fill_sink(u64 word)
  * The step ends with the instruction, by #DB, or with whatever keeps the instruction from ending:
  * all exceptions exit, and so do NMIs, interrupts (if it sets IF) and INT n (which clears TF).
  */
-static void step_begin(struct hv_cpu *cpu)
+static void step_begin(struct hv_cpu *cpu, u64 address)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);
 	u64 debugctl;
 
 	cpu->steps = true;
+	cpu->written = address;
 	cpu->guarded = NULL;
 	cpu->step_flags = vmcb->save.rflags & (X86_EFLAGS_TF | X86_EFLAGS_IF);
 	vmcb->control.nested_cr3 = hv_config.step_cr3;
@@ -86,6 +88,21 @@ static void step_begin(struct hv_cpu *cpu)
 	flush(cpu);
 }
 
+/*
+ * What the step has written to the sink, but for the page whose fault has begun it. It may be what
+ * another CPU's step has written, which is then logged here.
+ */
+static void log_written(struct hv_cpu *cpu)
+{
+	u64 page;
+
+	hv_lock(&hv_views_lock);
+	while ((page = hv_nested_take_written()))
+		if (page != (cpu->written & HV_ADDRESS))
+			hv_log(cpu, HV_LOG_WRITE, page);
+	hv_unlock(&hv_views_lock);
+}
+
 static void step_end(struct hv_cpu *cpu)
 {
 	struct vmcb *vmcb = hv_vmcb(cpu);
@@ -93,6 +110,7 @@ static void step_end(struct hv_cpu *cpu)
 
 	fill_sink(0);
 	cpu->steps = false;
+	log_written(cpu);
 	hv_patch_written(cpu);
 	vmcb->control.nested_cr3 = cpu->lowered ? cpu->lowered->lowered_view :
 						  hv_config.nested_cr3;
@@ -160,8 +178,8 @@ void hv_memory_fault(struct hv_cpu *cpu)
 	cpu->counts[HV_COUNT_MEMORY]++;
 	if (control->exit_int_info & SVM_EXITINTINFO_VALID)
 		hv_reset();
-	if (is_write && hv_patch_faults(cpu, address)) {
-		step_begin(cpu);
+	if (is_write && hv_patch_owner(address)) {
+		step_begin(cpu, address);
 		return;
 	}
 	if (is_write && (hv_is_guards(address) || hv_nested_drops_writes(address))) {
@@ -170,7 +188,7 @@ void hv_memory_fault(struct hv_cpu *cpu)
 		if (hv_privilege_taken(HV_PRIVILEGE_MMIO, address, 1, NULL))
 			fill_sink(~0ULL);
 		hv_unlock(&hv_views_lock);
-		step_begin(cpu);
+		step_begin(cpu, address);
 		return;
 	}
 	/* Another CPU has given the page back to the kernel since this one has faulted. */

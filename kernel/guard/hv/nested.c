@@ -231,6 +231,30 @@ bool hv_nested_drops_writes(u64 address)
 	return (hv_nested_look(address) & (HV_NPT_READ | BIT_ULL(1))) == HV_NPT_READ;	/* no R/W */
 }
 
+static u64 take_written(u64 *table, u32 shift, u64 address)
+{
+	u64 found;
+	u32 i;
+
+	for (i = 0; i < HV_ENTRIES; i++, address += BIT_ULL(shift)) {
+		if (is_own(table[i], shift) || !((table[i] ^ hv_config.sink_table) & HV_ADDRESS)) {
+			found = take_written(table_of(table[i]), shift - HV_SHIFT_STEP, address);
+			if (found)
+				return found;
+		} else if (!((table[i] ^ hv_config.sink_entry) & HV_ADDRESS) &&
+			   table[i] & HV_NPT_DIRTY) {
+			__atomic_and_fetch(&table[i], ~HV_NPT_DIRTY, __ATOMIC_RELAXED);
+			return address;
+		}
+	}
+	return 0;
+}
+
+u64 hv_nested_take_written(void)
+{
+	return take_written(table_of(hv_config.step_cr3), HV_SHIFT_TOP, 0);
+}
+
 u64 hv_nested_hidden[HV_HIDDEN_WORDS];
 
 void hv_nested_hide(u64 frame)

@@ -5,12 +5,12 @@
  * single step's nested page table, where the shadow is writable (memory.c). So the kernel always
  * finds what it has written, and a module that nobody patches costs nothing.
  *
- * After each such write, all shadows are compared with what the modules have: one instruction may
- * write much. Jump labels follow what the kernel writes, and so do NOPs in the place of a call of
- * ftrace's. All other sites, and what is in no site, stay as they were when the module was
- * compared. A hostile kernel would choose the bytes of a call's target, or replace two instructions
- * by one while an activation waits between them; then M would execute instructions that the module
- * does not have.
+ * After each step, whatever has faulted, all shadows are compared with what the modules have: one
+ * instruction may write much, also to what is hidden from the kernel (memory.c). Jump labels follow
+ * what the kernel writes, and so do NOPs in the place of a call of ftrace's. All other sites, and
+ * what is in no site, stay as they were when the module was compared. A hostile kernel would choose
+ * the bytes of a call's target, or replace two instructions by one while an activation waits
+ * between them; then M would execute instructions that the module does not have.
  *
  * Once a site that follows has one of the contents that the description allows, it is carried over
  * to the golden frames: all at once, while no CPU is in M. A CPU that enters M takes an activation
@@ -275,16 +275,6 @@ static u64 settle_module(struct hv_guarded *guarded)
 	return refused;
 }
 
-bool hv_patch_faults(struct hv_cpu *cpu, u64 address)
-{
-	struct written found;
-
-	hv_lock(&hv_views_lock);
-	cpu->patched = find(address, &found) ? address : 0;
-	hv_unlock(&hv_views_lock);
-	return cpu->patched;
-}
-
 /* Whether it was a write to a patch site. Linux patches init's no more once init has returned. */
 static bool is_patch(const struct written *written)
 {
@@ -298,17 +288,14 @@ void hv_patch_written(struct hv_cpu *cpu)
 	struct written written;
 	u32 i;
 
-	if (!cpu->patched)
-		return;
 	hv_lock(&hv_views_lock);
-	/* It may also have written to the text of others, next to it in a page table. */
+	/* It may have written to the text of several, whatever is next to that in a page table. */
 	for (i = 0; i < HV_REGISTRATIONS; i++)
 		if (hv_guarded[i].used && !hv_guarded[i].leaving)
 			refused[i] = settle_module(&hv_guarded[i]);
-	if (find(cpu->patched, &written) && !is_patch(&written))
-		refused[written.guarded->number] = cpu->patched;
+	if (find(cpu->written, &written) && !is_patch(&written))
+		refused[written.guarded->number] = cpu->written;
 	hv_unlock(&hv_views_lock);
-	cpu->patched = 0;
 	/* What it is about stays until this CPU acknowledges a flush. */
 	for (i = 0; i < HV_REGISTRATIONS; i++)
 		if (refused[i])

@@ -421,6 +421,12 @@ bool hv_nested_is_plain(u64 root, u64 address);
 /* Whether a page is read-only in K: what the kernel writes there is dropped. */
 bool hv_nested_drops_writes(u64 address);
 /*
+ * With the lock: a page that the single step has to write to the sink, and a step has written, as
+ * the processor notes in the entry (APM 5.4.2); or 0. Each is returned once. Where 2 MB are hidden
+ * by one entry, all such share a table: then it may be the page at the same place in another 2 MB.
+ */
+u64 hv_nested_take_written(void);
+/*
  * hv_nested_hide() is called for each private frame before an entry hides it, and
  * hv_nested_hide_none() when all are plain again.
  */
@@ -585,9 +591,7 @@ void hv_tally_add(struct hv_guarded *guarded, const struct border_activation *ac
 s64 hv_tally_read(const struct hv_tally_row *rows, u64 row, u64 word, u64 *value);
 
 /* patch.c */
-/* A write of the kernel's faults. Returns whether it is one to a shadow, which is then stepped. */
-bool hv_patch_faults(struct hv_cpu *cpu, u64 address);
-/* The step is done. */
+/* A step is done. */
 void hv_patch_written(struct hv_cpu *cpu);
 /* The module that has a golden frame at this physical address, or NULL. */
 struct hv_guarded *hv_patch_owner(u64 address);

@@ -307,9 +307,9 @@ static void build(struct builder *builder)
 	config->memory_size = block_size(memory);
 	config->sink = sink;
 	config->zero_table = map_all_to(builder, zeros, HV_NPT_READ);
-	config->sink_table = map_all_to(builder, sink, HV_NPT_WRITE);
+	config->sink_table = map_all_to(builder, sink, HV_NPT_WRITE & ~HV_NPT_DIRTY);
 	config->zero_entry = physical(memory, zeros) | HV_NPT_READ;
-	config->sink_entry = physical(memory, sink) | HV_NPT_WRITE;
+	config->sink_entry = physical(memory, sink) | (HV_NPT_WRITE & ~HV_NPT_DIRTY);
 	config->block = (u64)memory->block;
 	config->end = rounded_end();
 	config->window = choose_window();

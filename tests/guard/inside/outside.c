@@ -101,7 +101,7 @@ static u64 command(const char *word, u64 a, u64 b, u64 c)
 	if (outside_attack(inside, private, word, a, b, &value) ||
 	    outside_hook(inside, private, word, a, b, &value) ||
 	    outside_leaves(inside, private, word, a, &value) ||
-	    outside_patch(inside, private, word, &value) ||
+	    outside_patch(inside, private, word, a, b, &value) ||
 	    outside_return(inside, word, a, &value))
 		return value;
 	return outside_call(inside, private, word, a, b);

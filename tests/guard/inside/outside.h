@@ -60,7 +60,8 @@ bool outside_leaves(const struct inside *inside, u64 *private, const char *word,
 
 /* outside_patches.c: */
 /* A command that patches. Returns whether it is one. */
-bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 *result);
+bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 a, u64 b,
+		   u64 *result);
 
 /* outside_stacks.c: */
 /* A command that enters on a stack of our own. Returns whether it is one. */

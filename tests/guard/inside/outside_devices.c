@@ -641,6 +641,8 @@ static bool kernel_device_command(const char *word, u64 a, u64 b, u64 c, u64 *re
 		*result = config_write(function, b & 0xff, DATA + (b & 3), b >> 8, c);
 	else if (!strcmp(word, "config-sibling"))
 		*result = config_write(function | 1, b, DATA, 4, c);
+	else if (!strcmp(word, "config-other-device"))
+		*result = config_write(function | 8, b, DATA, 4, c);
 	else if (!strcmp(word, "config-string"))
 		*result = config_string(function, b);
 	else if (!strcmp(word, "config-reserved"))
@@ -735,6 +737,9 @@ bool outside_find_devices(void)
 		return false;
 	register_nmi_handler(NMI_UNKNOWN, on_nmi, 0, "dune-guard-outside");
 	while ((device = pci_get_device(0x1234, 0x11e8, device))) {
+		/* Beneath a port of PCI Express, if there is one. */
+		if (device->bus->self && edu && pci_is_pcie(edu->bus->self))
+			continue;
 		if (device->bus->self)
 			edu = pci_dev_get(device);
 		else

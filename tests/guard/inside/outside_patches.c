@@ -161,7 +161,28 @@ static u64 patch_briefly(const struct inside *inside)
 	return is_inside;
 }
 
-bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 *result)
+/*
+ * Writes 8 bytes by one instruction: half of them to a page of the guard's, and half of them to the
+ * text. Returns what the kernel then reads of the text.
+ */
+static u64 patch_beside(const struct inside *inside, u64 guard, bool text_first)
+{
+	struct page *text = vmalloc_to_page(inside->other_page);
+	struct page *guards = pfn_to_page(PHYS_PFN(guard));
+	struct page *pages[2] = { text_first ? text : guards, text_first ? guards : text };
+	u8 *alias = vmap(pages, 2, VM_MAP, PAGE_KERNEL);
+	u32 read;
+
+	if (!alias)
+		return 0;
+	WRITE_ONCE(*(u64 *)(alias + PAGE_SIZE - sizeof(u32)), 0x9090909090909090ULL);
+	read = *(u32 *)(alias + PAGE_SIZE - (text_first ? sizeof(u32) : 0));
+	vunmap(alias);
+	return read;
+}
+
+bool outside_patch(const struct inside *inside, const u64 *private, const char *word, u64 a, u64 b,
+		   u64 *result)
 {
 	if (!strcmp(word, "patch-waiting"))
 		*result = patch_middle(inside, private);
@@ -171,6 +192,8 @@ bool outside_patch(const struct inside *inside, const u64 *private, const char *
 		*result = patch_wide(inside);
 	else if (!strcmp(word, "patch-brief"))
 		*result = patch_briefly(inside);
+	else if (!strcmp(word, "patch-beside"))
+		*result = patch_beside(inside, a, b);
 	else
 		return false;
 	return true;

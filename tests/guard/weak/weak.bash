@@ -21,7 +21,7 @@ short=(does-not-hide-its-memory allows-mtrrs takes-any-place-for-an-entry
 # The machine of the mode "guard", with one CPU, and that of "guard-q35".
 devices=(--kernel "$kernel" --no-module --device edu --device bridges --device e1000
 	--device ivshmem --device ib700)
-chipset=(--device q35 --device no-i8042 --cpus 2)
+chipset=(--device q35 --device no-i8042 --device root-port --cpus 2)
 
 is_chosen() {
 	local text

@@ -19,7 +19,7 @@ pub struct Device {
 
 impl Device {
     /// All devices.
-    pub const ALL: [&'static Device; 7] = [
+    pub const ALL: [&'static Device; 8] = [
         &Device {
             name: "edu",
             summary: "a device that computes and copies memory, on bus 0",
@@ -61,6 +61,11 @@ impl Device {
             name: "ib700",
             summary: "a watchdog with two ports, which sends an NMI",
             arguments: &["-device", "ib700", "-action", "watchdog=inject-nmi"],
+        },
+        &Device {
+            name: "root-port",
+            summary: "a port of PCI Express, for q35; beneath it is another edu",
+            arguments: &["-device", "pcie-root-port,id=link,chassis=1", "-device", "edu,bus=link"],
         },
         // QEMU takes the last type of machine.
         &Device {
@@ -105,7 +110,8 @@ mod tests {
         let error = "floppy".parse::<&Device>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700, q35, no-i8042"
+            "no device \"floppy\"; there are: edu, bridges, e1000, ivshmem, ib700, root-port, \
+             q35, no-i8042"
         );
     }
 }

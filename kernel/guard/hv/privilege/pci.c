@@ -3,7 +3,7 @@
  * The lock of PCI configuration space, without which a guarded BAR means nothing: the kernel could
  * move it, move the window of a bridge, or lay another device over it. docs/guard-privileges.md
  * goes through the registers. PCI is the PCI Local Bus Specification 3.0, and BRIDGE the PCI-to-PCI
- * Bridge Architecture Specification 1.2.
+ * Bridge Architecture Specification 1.2, and EXPRESS the PCI Express Base Specification 4.0.
  *
  * Of a locked function the kernel writes what Linux's functions for drivers need, and all else
  * keeps the value that it had at the registration. Of every other function it writes anything that
@@ -61,6 +61,9 @@
 #define CAPABILITY_PCIE	0x10
 #define PCIE_VERSION	0xf0000
 #define PCIE_VERSION_1	0x10000
+#define PCIE_TYPE	0xf00000
+#define PCIE_ROOT_PORT	0x400000	/* 600000h: a switch's downstream port */
+#define PCIE_CONTROL_2	0x28
 #define CAPABILITY_MSIX	0x11
 #define CAPABILITY_EA	0x14
 #define MOST_CAPABILITIES 48
@@ -70,6 +73,7 @@
  * @owner:	NULL: unused
  * @function:	its bus, device and function
  * @is_bridge:	it is a bridge above a function
+ * @is_port:	the bus beneath it is a link of PCI Express
  * @writable:	a bit for each register that the kernel may write
  * @words:	its header at the registration
  */
@@ -77,6 +81,7 @@ static struct lock {
 	const struct hv_guarded *owner;
 	u32 function;
 	bool is_bridge;
+	bool is_port;
 	u64 writable;
 	u32 words[HEADER_SIZE / 4];
 } locks[HV_LOCKS];
@@ -101,12 +106,30 @@ bool hv_pci_is_guarded(void)
 	return users;
 }
 
-/* A device with one function may answer to the numbers of all eight (PCI 3.2.2.3.4). */
+static bool is_link(u32 bus)
+{
+	u32 i;
+
+	for (i = 0; i < HV_LOCKS; i++)
+		if (locks[i].owner && locks[i].is_port &&
+		    (locks[i].words[REG_BUSES / 4] >> 8 & 0xff) == bus)
+			return true;
+	return false;
+}
+
+/*
+ * A device with one function may answer to the numbers of all eight (PCI 3.2.2.3.4). At a link
+ * there is one device, which may answer to all 32 numbers. What keeps 31 of them from it is the
+ * port, as long as ARI Forwarding is off (EXPRESS 7.3.1, 7.5.3.16). That cannot be turned on any
+ * more, but may have been before.
+ */
 static bool answers(const struct lock *lock, u32 function)
 {
-	bool is_alone = !(lock->function & 7) && !(lock->words[REG_HEADER / 4] & IS_MULTIPLE);
+	u32 ignored = is_link(lock->function >> 8) ? 0xf8 : 0;
 
-	return lock->function == (is_alone ? function & ~7u : function);
+	if (!(lock->function & 7) && !(lock->words[REG_HEADER / 4] & IS_MULTIPLE))
+		ignored |= 7;
+	return !((lock->function ^ function) & ~ignored);
 }
 
 static const struct lock *find(u32 function)
@@ -335,17 +358,20 @@ static void allow(struct lock *lock, u32 first, u32 size)
 }
 
 /*
- * The size of a capability, whose first word is @word (PCI 6.8.1, PCI Express 7.5.3). What follows
- * it may be another one.
+ * The size of a capability, whose first word is @word (PCI 6.8.1, EXPRESS 7.5.3). What follows it
+ * may be another one.
  */
 static u32 size_of_msi(u32 word)
 {
 	return 12 + (word & MSI_64 ? 4 : 0) + (word & MSI_MASKS ? 8 : 0);
 }
 
-static u32 size_of_pcie(u32 word)
+/* Of a bridge, the part before Device Control 2, which has ARI Forwarding. */
+static u32 size_of_pcie(u32 word, bool is_bridge)
 {
-	return (word & PCIE_VERSION) == PCIE_VERSION_1 ? 20 : 60;
+	if ((word & PCIE_VERSION) == PCIE_VERSION_1)
+		return 20;
+	return is_bridge ? PCIE_CONTROL_2 : 60;
 }
 
 /* Returns false if an address is in a capability. */
@@ -365,7 +391,9 @@ static bool allow_capabilities(struct lock *lock)
 			allow(lock, at, size_of_msi(word));
 			break;
 		case CAPABILITY_PCIE:
-			allow(lock, at, size_of_pcie(word));
+			allow(lock, at, size_of_pcie(word, lock->is_bridge));
+			lock->is_port = lock->is_bridge &&
+					(word & PCIE_TYPE & ~0x200000u) == PCIE_ROOT_PORT;
 			break;
 		case CAPABILITY_MSIX:
 			allow(lock, at, 4);
@@ -435,6 +463,7 @@ static s64 lock_one(const struct hv_guarded *guarded, const struct hv_privilege 
 	}
 	lock->function = one->function;
 	lock->is_bridge = one->kind == HV_PRIVILEGE_BRIDGE;
+	lock->is_port = false;
 	lock->writable = 0;
 	for (reg = 0; reg < HEADER_SIZE; reg += 4)
 		lock->words[reg / 4] = read(one->function, reg);
