@@ -58,11 +58,12 @@ void mirror_settle(struct mirror *m)
 
 /*
  * Returns whether @range is that of a fork, which takes the right to write from each mapping that
- * it copies, one after the other, and nothing else (PROTECTION_PAGE; others announce one page so).
+ * it copies, one after the other, and nothing else. What cleans the pages of a file announces a
+ * page or a folio in the same way, mostly for other processes and from the kernel's threads.
  */
 static bool only_protects(const struct mmu_notifier_range *range)
 {
-	return range->event == MMU_NOTIFY_PROTECTION_PAGE &&
+	return range->event == MMU_NOTIFY_PROTECTION_PAGE && range->mm == current->mm &&
 	       range->end - range->start > PAGE_SIZE && mmu_notifier_range_blockable(range);
 }
 

@@ -186,8 +186,9 @@ static const u8 second_text[] = {
 static s64 second_reads(const struct inside *inside, struct hv_registration *registration, u16 port,
 			u32 msr)
 {
-	u32 (*in)(u64 port) = (void *)registration->text;
-	u32 (*read)(u64 msr) = (void *)(registration->text + SECOND_RDMSR);
+	const void *text = (const void *)registration->text;
+	u32 (*in)(u64 port) = text;
+	u32 (*read)(u64 msr) = text + SECOND_RDMSR;
 	s64 err = guard_views_arm(SECOND, registration);
 	bool reads;
 

@@ -152,17 +152,18 @@ out:
 /* Tables for @at, and a top level like Linux's that leads to them and to @page. */
 static bool make_tables(struct stacks *stacks, const u64 *page)
 {
-	u64 at = stacks->at;
+	u64 at = stacks->at, *entry = NULL;
 	u32 index[] = { pgd_index(at), pud_index(at), pmd_index(at), pte_index(at) }, i;
 
 	for (i = 0; i < LEVELS; i++) {
 		stacks->tables[i] = (u64 *)get_zeroed_page(GFP_KERNEL);
 		if (!stacks->tables[i])
 			return false;
-		if (i)
-			stacks->tables[i - 1][index[i - 1]] = __pa(stacks->tables[i]) | _KERNPG_TABLE;
+		if (entry)
+			*entry = __pa(stacks->tables[i]) | _KERNPG_TABLE;
+		entry = &stacks->tables[i][index[i]];
 	}
-	stacks->tables[3][index[3]] = __pa(page) | (pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL);
+	*entry = __pa(page) | (pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL);
 	for (i = 0; i < PTRS_PER_PGD; i++)
 		if (i != index[0])
 			stacks->tables[0][i] = ((u64 *)__va(read_cr3_pa()))[i];
