@@ -6,4 +6,5 @@
 . "$(dirname "$0")/lib/sandbox.bash"
 
 same "segments of shared memory in place of what is mapped" "$bin/segments"
+same "files that are truncated, or may not be" "$bin/truncation"
 finish
