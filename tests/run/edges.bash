@@ -7,4 +7,5 @@
 
 same "segments of shared memory in place of what is mapped" "$bin/segments"
 same "files that are truncated, or may not be" "$bin/truncation"
+same "lengths that calls do not allow, shorten or cut off" "$bin/lengths"
 finish
