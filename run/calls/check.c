@@ -50,8 +50,10 @@ struct call {
 #define KIND_I12	512
 #define KIND_ANY	1023	/* every kind but KIND_V */
 
-#define KIND_INT	(KIND_I | KIND_I6 | KIND_I8 | KIND_I12)	/* the length is an int */
-#define KIND_SIZED	(KIND_B | KIND_R | KIND_A8 | KIND_INT)	/* the next argument is its length */
+/* The length is an int. */
+#define KIND_INT	(KIND_I | KIND_I6 | KIND_I8 | KIND_I12)
+/* The next argument is the length. */
+#define KIND_SIZED	(KIND_B | KIND_R | KIND_A8 | KIND_INT)
 
 #define BIT_IF(kind, kinds, i)	((kind) & (kinds) ? 1 << (i) : 0)
 

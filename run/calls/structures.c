@@ -23,8 +23,8 @@ _Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <=
 
 /*
  * Copy @count buffers from the program's address @from to @v, which is in the scratch, and check
- * them. Returns 0 or the error of the call, which is -EINVAL for a length that the kernel refuses in
- * any vector.
+ * them. Returns 0 or the error of the call, which is -EINVAL for a length that the kernel refuses
+ * in any vector.
  */
 long take_vector(struct iovec *v, u64 from, u64 count)
 {

@@ -22,7 +22,7 @@
 /* A place that is free in every program, far below all other memory. */
 #define MEMORY	((char *)0x10000000)
 #define SIZE	(1UL << 20)
-#define HUGE	0x600000000000		/* bytes, with which @MEMORY still ends below the kernel's half */
+#define HUGE	0x600000000000		/* bytes; from MEMORY they end below the kernel's half */
 #define ALL	-1L
 #define INT	(1L << 32)		/* what an int does not have */
 
@@ -108,7 +108,8 @@ static void sockets(void)
 static void files(void)
 {
 	int f = open("file", O_RDWR | O_CREAT | O_TRUNC, 0600);
-	struct iovec v[3] = { { m, 2 }, { m, HUGE }, { m, 1 } }, negative[2] = { { m, 2 }, { m, ALL } };
+	struct iovec v[3] = { { m, 2 }, { m, HUGE }, { m, 1 } };
+	struct iovec negative[2] = { { m, 2 }, { m, ALL } };
 
 	if (write(f, "12345", 5) != 5)
 		perror("file");

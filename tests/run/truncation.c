@@ -150,7 +150,8 @@ static void test_others(void)
 	struct sockaddr_un address = { AF_UNIX, "socket" };
 	int sk = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	if (mkdir("directory", 0700) || mkfifo("fifo", 0644) || bind(sk, (void *)&address, sizeof(address)) ||
+	if (mkdir("directory", 0700) || mkfifo("fifo", 0644) ||
+	    bind(sk, (void *)&address, sizeof(address)) ||
 	    mknod("null", S_IFCHR | 0644, makedev(1, 3)) ||
 	    mknod("missing", S_IFCHR | 0644, makedev(200, 3)))
 		fail("files");
