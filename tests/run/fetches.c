@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Instruction fetches that fault. Prints what each signal's frame says of the fault. faults.bash
- * fails when that differs natively and in the sandbox.
+ * Instruction fetches that fault, and before them instructions that do. Prints what each signal's
+ * frame says of the fault. faults.bash fails when that differs natively and in the sandbox.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -22,7 +22,8 @@ static void note(int sig, siginfo_t *info, void *context)
 	printf("%s: signal %d, code %d, trap %lld, error %#llx%s%s\n", now, sig, info->si_code,
 	       regs[REG_TRAPNO], regs[REG_ERR],
 	       regs[REG_RIP] == (greg_t)info->si_addr ? ", at its address" : "",
-	       regs[REG_CR2] == regs[REG_RIP] ? ", which CR2 has" : "");
+	       regs[REG_CR2] == regs[REG_RIP] ? ", which CR2 has" :
+	       regs[REG_CR2] ? ", CR2 has another" : "");
 	siglongjmp(jump, 1);
 }
 
@@ -42,6 +43,19 @@ int main(void)
 
 	sigaction(SIGSEGV, &act, NULL);
 	sigaction(SIGBUS, &act, NULL);
+	sigaction(SIGILL, &act, NULL);
+	sigaction(SIGTRAP, &act, NULL);
+	/* Until the first page fault CR2 is 0. */
+	now = "ud2";
+	if (!sigsetjmp(jump, 1))
+		__asm__ volatile("ud2");
+	now = "int3";
+	if (!sigsetjmp(jump, 1))
+		__asm__ volatile("int3");
+	now = "hlt";
+	if (!sigsetjmp(jump, 1))
+		__asm__ volatile("hlt");
+	execute("no address", (void *)0x800000000000);
 	*page = 1;
 	execute("memory without the right", page);
 	mprotect(page, 4096, PROT_NONE);
@@ -52,6 +66,5 @@ int main(void)
 	execute("beyond the end of a file", beyond);
 	execute("the last page of the lower half", (void *)0x7ffffffff000);
 	execute("the kernel's half", (void *)0xffff900000000000);
-	execute("no address", (void *)0x800000000000);
 	return 0;
 }
