@@ -118,8 +118,10 @@ static bool program_fault(struct dune_thread *t, struct dune_tf *tf, u64 address
 
 	if (!probe(address, flags)) {
 		/* Another signal is delivered first; then the program faults again. */
-		if (dune_alone_take(t, &e))
+		if (dune_alone_take(t, &e)) {
+			e.error |= dune_fetch_error(flags);
 			dune_alone_queue(t, &e, is_probe_fault(&e.info, address));
+		}
 		return false;
 	}
 	if (!(flags & DUNE_FAULT_EXEC))

@@ -24,6 +24,15 @@ static inline bool is_probe_fault(const struct ksiginfo *info, u64 address)
 }
 
 /*
+ * Returns what the error code of a probe's fault lacks: the probe reads, also where the program has
+ * fetched an instruction. @flags: of the program's access.
+ */
+static inline u64 dune_fetch_error(u32 flags)
+{
+	return flags & DUNE_FAULT_EXEC ? PF_INSTR : 0;
+}
+
+/*
  * Keeps one of these signals that a process sent while a silent probe has it unblocked. A second
  * one while the first is pending is lost, as always with these numbers (signal(7)).
  */

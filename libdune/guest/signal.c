@@ -117,7 +117,7 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu
 	struct dune_thread *t = dune_self();
 	struct ksigaction act = dune_action(t->sighand, sig), real;
 	struct dune_sigentry *e = &t->queue[0];
-	u64 cr2 = dune_cr2(), now, block;
+	u64 now, block;
 	u32 i;
 
 	if (!(tf->rflags & RFLAGS_IF))
@@ -147,7 +147,8 @@ void dune_signal_fault(struct dune_tf *tf, int sig, int code, u64 addr, bool fpu
 	e->oldmask = now;
 	e->trapno = tf->vector;
 	e->error = tf->error;
-	e->cr2 = cr2;
+	/* CR2 itself may be of a later fault, in ring 0, whose addresses are not the program's. */
+	e->cr2 = tf->vector == VEC_PF ? addr : 0;
 	t->mask = (t->mask | block) & ~UNBLOCKABLE;
 	WRITE_ONCE(t->nsig, t->nsig + 1);
 	if (dune_reset_action(t->sighand, sig, &act, &real))

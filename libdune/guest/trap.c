@@ -74,18 +74,18 @@ void dune_bad_stack(void)
 }
 
 /*
- * Returns whether a fault of ring 3 at @address has to look as if nothing were mapped there: in the
- * upper half, and in the supervisor range.
+ * Returns whether a fault of ring 3 at @address has to look as if nothing were mapped there: beyond
+ * user space, and in the supervisor range.
  */
 static bool looks_unmapped(u64 address)
 {
-	return address >= USER_TOP ||
+	return address >= USER_END ||
 	       address - dune_process.super_base < dune_process.super_size;
 }
 
 /*
- * Where ring 3 is to find nothing mapped, the error code shows, as Linux does for each address of
- * the upper half, that the address is protected.
+ * Where ring 3 is to find nothing mapped, the error code shows, as Linux does for each address
+ * beyond user space, that the address is protected.
  */
 static int page_fault_code(struct dune_tf *tf, u64 address)
 {

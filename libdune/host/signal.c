@@ -113,7 +113,7 @@ static void queue(struct dune_thread *t, int sig, const struct ksigaction *act,
 	e->action = *act;
 	e->oldmask = t->nsig ? t->mask : uc->sigmask;
 	e->trapno = fault ? uc->mc.trapno : 0;
-	e->error = fault ? uc->mc.err : 0;
+	e->error = fault ? uc->mc.err | dune_fetch_error(t->run->fault_flags) : 0;
 	e->cr2 = fault ? uc->mc.cr2 : 0;
 	t->mask = (mask | blocked_by(act, sig)) & ~UNBLOCKABLE;
 	barrier();

@@ -31,6 +31,12 @@
 #define IOV_LIMIT	1024	/* the kernel's UIO_MAXIOV */
 
 /*
+ * No call transfers more bytes or items by one buffer: the kernel shortens or refuses longer ones
+ * (MAX_RW_COUNT), or takes 32 bits of the length.
+ */
+#define TRANSFER_LIMIT	(1UL << 32)
+
+/*
  * check.c. forward() makes the call of @tf as it is, and returns the kernel's value, for
  * dune_syscall_result(). refuse() gives the program @err as the call's result.
  */
@@ -60,7 +66,7 @@ void call_at(struct dune_tf *tf);
 /* structures.c */
 struct iovec;
 
-bool vector_meets_super_range(const struct iovec *v, u64 count);
+long take_vector(struct iovec *v, u64 from, u64 count);
 void call_iovec(struct dune_tf *tf);
 void call_mq_notify(struct dune_tf *tf);
 void call_futex_waitv(struct dune_tf *tf);

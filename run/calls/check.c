@@ -31,6 +31,7 @@ struct call {
 	u8 descriptors;
 	u8 names;
 	u8 ranges;
+	u8 ints;	/* buffers whose length is an int */
 	u8 item;	/* bytes of what a buffer's length counts */
 	s16 error;	/* of CALL_DENY */
 };
@@ -42,13 +43,17 @@ struct call {
 #define KIND_F	4
 #define KIND_N	8
 #define KIND_R	16
-#define KIND_A6	32
-#define KIND_A8	64
-#define KIND_A12	128
-#define KIND_A	(KIND_A6 | KIND_A8 | KIND_A12)
-#define KIND_ANY	255	/* every kind but KIND_V */
+#define KIND_A8	32
+#define KIND_I	64
+#define KIND_I6	128
+#define KIND_I8	256
+#define KIND_I12	512
+#define KIND_ANY	1023	/* every kind but KIND_V */
 
-#define KIND_SIZED	(KIND_B | KIND_R | KIND_A)	/* the next argument is its length */
+/* The length is an int. */
+#define KIND_INT	(KIND_I | KIND_I6 | KIND_I8 | KIND_I12)
+/* The next argument is the length. */
+#define KIND_SIZED	(KIND_B | KIND_R | KIND_A8 | KIND_INT)
 
 #define BIT_IF(kind, kinds, i)	((kind) & (kinds) ? 1 << (i) : 0)
 
@@ -68,10 +73,10 @@ struct call {
 		       "a length is the next argument, and a value");	\
 	_Static_assert(MASK(KIND_N, a, b, c, d, e, f) < 3,		\
 		       "a row has one name, which is argument 0 or 1");	\
-	_Static_assert(!!MASK(KIND_B | KIND_R, a, b, c, d, e, f) +	\
-		       !!MASK(KIND_A6, a, b, c, d, e, f) +		\
-		       !!MASK(KIND_A8, a, b, c, d, e, f) +		\
-		       !!MASK(KIND_A12, a, b, c, d, e, f) < 2,		\
+	_Static_assert(!!MASK(KIND_B | KIND_I | KIND_R, a, b, c, d, e, f) +	\
+		       !!MASK(KIND_I6, a, b, c, d, e, f) +		\
+		       !!MASK(KIND_A8 | KIND_I8, a, b, c, d, e, f) +	\
+		       !!MASK(KIND_I12, a, b, c, d, e, f) < 2,		\
 		       "a row has items of one size");			\
 }))
 
@@ -83,10 +88,11 @@ struct call {
 	.descriptors = MASK(KIND_F, a, b, c, d, e, f),			\
 	.names = MASK(KIND_N, a, b, c, d, e, f),			\
 	.ranges = MASK(KIND_R, a, b, c, d, e, f),			\
+	.ints = MASK(KIND_INT, a, b, c, d, e, f),			\
 	.item = ASSERTED(a, b, c, d, e, f) +				\
-		(MASK(KIND_A6, a, b, c, d, e, f) ? 6 :			\
-		 MASK(KIND_A8, a, b, c, d, e, f) ? 8 :			\
-		 MASK(KIND_A12, a, b, c, d, e, f) ? 12 : 1),		\
+		(MASK(KIND_I6, a, b, c, d, e, f) ? 6 :			\
+		 MASK(KIND_A8 | KIND_I8, a, b, c, d, e, f) ? 8 :	\
+		 MASK(KIND_I12, a, b, c, d, e, f) ? 12 : 1),		\
 }
 
 #define FORWARD(nr, name, a, b, c, d, e, f)				\
@@ -133,6 +139,23 @@ static u64 bytes_of(u64 count, u64 item)
 }
 
 /*
+ * Whether the kernel can reach the supervisor range by the buffer that is argument @i, whose whole
+ * length meets it. Of a length that is an int the kernel takes the lower half, and it refuses a
+ * negative one before it touches the buffer. By any other buffer it transfers at most
+ * TRANSFER_LIMIT bytes or items. A range of mappings counts whole.
+ */
+static bool reaches_super_range(const struct call *call, const struct dune_tf *tf, unsigned int i)
+{
+	u64 p = argument(tf, i), len = argument(tf, i + 1);
+
+	if (call->ints >> i & 1)
+		len = (int)len < 0 ? 0 : (u32)len;
+	else if (!(call->ranges >> i & 1) && len > TRANSFER_LIMIT)
+		len = TRANSFER_LIMIT;
+	return meets_super_range(p, bytes_of(len, call->item));
+}
+
+/*
  * The checks that the masks demand. Returns 0 or what the call must return.
  * Pointers are tested before descriptors. The kernel does it the other way round
  * in most calls, but if both are wrong either answer is right.
@@ -147,8 +170,8 @@ static long check_arguments(const struct call *call, const struct dune_tf *tf)
 
 		if (likely(!in_super_range(p) &&
 			   (!(call->buffers >> i & 1) ||
-			    !meets_super_range(p, bytes_of(argument(tf, i + 1),
-						       call->item)))))
+			    !meets_super_range(p, bytes_of(argument(tf, i + 1), call->item)) ||
+			    !reaches_super_range(call, tf, i))))
 			continue;
 		return call->ranges >> i & 1 ? -ENOMEM : -EFAULT;
 	}

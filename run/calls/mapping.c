@@ -96,26 +96,64 @@ static long attach(struct dune_tf *tf, u64 addr)
 				    ARG2(tf) & ~(u64)(SHM_REMAP | SHM_RND), 0, 0, 0);
 }
 
+/* The bytes of memory of the segment of @tf, which is attached, or an error. */
+static long segment_size(const struct dune_tf *tf)
+{
+	struct shmid64_ds segment = {};
+	u64 room = result_room(sizeof(segment));
+	long ret = take_result(&segment, room, sizeof(segment),
+			       SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, room));
+
+	return ret < 0 ? ret : (long)PAGE_UP(segment.shm_segsz);
+}
+
+static bool overlap(u64 a, u64 b, u64 size)
+{
+	return a < b + size && b < a + size;
+}
+
+/*
+ * Attach the segment once more, and detach it from @at, a place that overlaps the target @addr: the
+ * kernel moves no mapping to where a part of it is. Of separate places one that is not the target
+ * overlaps its beginning, and one its end, so no more than two @tries are needed.
+ */
+static long attach_apart(struct dune_tf *tf, u64 at, u64 addr, u64 size, int tries)
+{
+	long next = attach(tf, 0);
+
+	if (next >= 0 && tries > 1 && overlap(next, addr, size))
+		next = attach_apart(tf, next, addr, size, tries - 1);
+	SYS1(__NR_shmdt, at);
+	return next;
+}
+
 /*
  * SHM_REMAP: the segment is attached where there is room, and moved. An attached
  * segment keeps its number and its size.
  */
 static long attach_over(struct dune_tf *tf, u64 addr)
 {
-	struct shmid64_ds segment = {};
-	long at = attach(tf, 0), ret;
-	u64 room, size;
+	long at = attach(tf, 0), size, ret;
 
 	if (at < 0)
 		return at;
-	room = result_room(sizeof(segment));
-	ret = take_result(&segment, room, sizeof(segment),
-			  SYS3(__NR_shmctl, ARG0(tf), IPC_STAT, room));
-	size = PAGE_UP(segment.shm_segsz);
-	if (ret >= 0 && meets_super_range(addr, size))
-		ret = -EINVAL;
-	if (ret >= 0)
-		ret = SYS5(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, addr);
+	size = segment_size(tf);
+	if (size > (long)USER_END || (size >= 0 && addr > USER_END - size))
+		size = -ENOMEM;
+	else if (size >= 0 && meets_super_range(addr, size))
+		size = -EINVAL;
+	if (size < 0) {
+		SYS1(__NR_shmdt, at);
+		return size;
+	}
+	if ((u64)at == addr)
+		return at;
+	if (overlap(at, addr, size)) {
+		at = attach_apart(tf, at, addr, size, 2);
+		if (at < 0)
+			return at;
+	}
+	ret = SYS5(__NR_mremap, at, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, addr);
 	if (ret < 0)
 		SYS1(__NR_shmdt, at);
 	return ret;

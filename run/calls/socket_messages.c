@@ -80,6 +80,7 @@ static bool sends_hidden(const u8 *control, u64 len)
 static long take_message(struct user_msghdr *m, bool sending)
 {
 	struct iovec *iov;
+	long err;
 
 	if (m->iov_len > IOV_LIMIT)
 		return -EMSGSIZE;
@@ -88,20 +89,19 @@ static long take_message(struct user_msghdr *m, bool sending)
 	iov = dune_scratch_get(m->iov_len * sizeof(*iov));
 	if (!iov)
 		return -ENOBUFS;
-	if (user_read(iov, m->iov, m->iov_len * sizeof(*iov)) ||
-	    vector_meets_super_range(iov, m->iov_len))
-		return -EFAULT;
+	err = take_vector(iov, m->iov, m->iov_len);
+	if (err)
+		return err;
 	m->iov = dune_kernel_at(iov);
 	if (!m->control_len)
 		return 0;
+	if (sending && m->control_len > CONTROL_LIMIT)
+		return -ENOBUFS;
 	if (meets_super_range(m->control, m->control_len))
 		return -EFAULT;
 	if (sending) {
-		u8 *control;
+		u8 *control = dune_scratch_get(m->control_len);
 
-		if (m->control_len > CONTROL_LIMIT)
-			return -ENOBUFS;
-		control = dune_scratch_get(m->control_len);
 		if (!control)
 			return -ENOBUFS;
 		if (user_read(control, m->control, m->control_len))

@@ -123,7 +123,7 @@ static void attach_filter(struct dune_tf *tf)
 {
 	struct sock_fprog program;
 
-	if (ARG4(tf) != sizeof(program)) {
+	if ((u32)ARG4(tf) != sizeof(program)) {
 		refuse(tf, -EINVAL);
 		return;
 	}

@@ -21,34 +21,50 @@ _Static_assert(FUTEX_WAITV_MAX * sizeof(struct futex_waitv) <=
 	       DUNE_SCRATCH_SIZE - DUNE_COPIES_RESERVE,
 	       "forward_waiters() needs no check of dune_scratch_get()");
 
-/* Whether any byte of the buffers of @v, a copy, lies in the supervisor range. */
-bool vector_meets_super_range(const struct iovec *v, u64 count)
+/*
+ * Copy @count buffers from the program's address @from to @v, which is in the scratch, and check
+ * them. Returns 0 or the error of the call, which is -EINVAL for a length that the kernel refuses
+ * in any vector.
+ */
+long take_vector(struct iovec *v, u64 from, u64 count)
 {
+	bool meets = false;
 	u64 i;
 
-	for (i = 0; i < count; i++)
-		if (v[i].iov_len && meets_super_range((u64)v[i].iov_base, v[i].iov_len))
-			return true;
-	return false;
+	if (!count)
+		return 0;	/* the kernel does not look at the address */
+	if (user_read(v, from, count * sizeof(*v)))
+		return -EFAULT;
+	for (i = 0; i < count; i++) {
+		u64 len = v[i].iov_len;
+
+		if ((long)len < 0)
+			return -EINVAL;
+		if (len > TRANSFER_LIMIT)
+			len = TRANSFER_LIMIT;
+		meets |= len && meets_super_range((u64)v[i].iov_base, len);
+	}
+	return meets ? -EFAULT : 0;
 }
 
 /*
  * readv, writev and their variants, and vmsplice: argument 1 is the pointer, argument 2
- * the count.
+ * the count, of which the kernel takes the lower half.
  */
 void call_iovec(struct dune_tf *tf)
 {
-	u64 count = ARG2(tf);
+	u64 count = (u32)ARG2(tf);
 	struct iovec *iov;
+	long err;
 
 	if (count > IOV_LIMIT) {
 		refuse(tf, -EINVAL);
 		return;
 	}
 	iov = dune_scratch_get(count * sizeof(*iov));
-	if (user_read(iov, ARG1(tf), count * sizeof(*iov)) ||
-	    vector_meets_super_range(iov, count)) {
-		refuse(tf, -EFAULT);
+	err = take_vector(iov, ARG1(tf), count);
+	if (err) {
+		refuse(tf, err);
 		return;
 	}
 	dune_syscall_result(tf, dune_syscall_forward(tf->rax, ARG0(tf), dune_kernel_at(iov), count,

@@ -24,6 +24,15 @@ static int segment_rights(const Elf64_Phdr *p)
 	       (p->p_flags & PF_X ? PROT_EXEC : 0);
 }
 
+/*
+ * The rights of a segment's memory that does not come from the file: the kernel makes it as it
+ * makes the heap.
+ */
+static int memory_rights(const Elf64_Phdr *p)
+{
+	return PROT_READ | PROT_WRITE | (p->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
 /* Fill with zeroes the part of a segment's memory that does not come from the file. */
 static long map_rest(const Elf64_Phdr *p, u64 bias)
 {
@@ -38,7 +47,7 @@ static long map_rest(const Elf64_Phdr *p, u64 bias)
 		memset((void *)file_end, 0, start - file_end);
 	if (end <= start)
 		return 0;
-	ret = SYS6(__NR_mmap, start, end - start, segment_rights(p),
+	ret = SYS6(__NR_mmap, start, end - start, memory_rights(p),
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	return ret < 0 ? ret : 0;
 }
@@ -57,7 +66,7 @@ static u64 segment_length(const Elf64_Phdr *p)
 static long map_from(int fd, const Elf64_Phdr *p, u64 start, u64 len, int flags)
 {
 	if (!p->p_filesz)
-		return SYS6(__NR_mmap, start, len, segment_rights(p),
+		return SYS6(__NR_mmap, start, len, memory_rights(p),
 			    MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 	return SYS6(__NR_mmap, start, len, segment_rights(p), MAP_PRIVATE | flags, fd,
 		    PAGE_DOWN(p->p_offset));
@@ -113,7 +122,7 @@ static long map_lowest(int fd, const Elf64_Phdr *p, u64 at, u64 size, int flags)
 	u64 len = segment_length(p);
 	long start;
 
-	if (!len || p->p_flags & PF_W || size > ROOM_IN_FILE) {
+	if (!p->p_filesz || p->p_flags & PF_W || size > ROOM_IN_FILE) {
 		start = find_room(at, size, flags);
 		if (start >= 0 && len)
 			start = map_from(fd, p, start, len, MAP_FIXED_NOREPLACE);

@@ -72,7 +72,7 @@ static long read_elf(int fd, struct elf *elf)
 	if (n < (long)sizeof(*h))
 		return n < 0 ? n : -EIO;
 	if (*(const u32 *)h->e_ident != *(const u32 *)ELFMAG ||
-	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 ||
+	    h->e_machine != EM_X86_64 ||
 	    (h->e_type != ET_EXEC && h->e_type != ET_DYN))
 		return -ENOEXEC;
 	size = (u64)h->e_phnum * sizeof(Elf64_Phdr);

@@ -5,6 +5,7 @@
  */
 #include "elf_image.h"
 #include "executable.h"
+#include "program.h"
 #include "script.h"
 #include "script_words.h"
 #include "sys.h"
@@ -122,7 +123,8 @@ long follow_scripts(long fd)
 			script.count = 1;
 		}
 		push_words(interpreter, argument);
-		fd = executable_open(AT_FDCWD, interpreter, 0);
+		fd = executable_open(AT_FDCWD, is_own_exe(interpreter) ? program_name() :
+				     interpreter, 0);
 		if (fd < 0)
 			return fd;
 	}

@@ -92,6 +92,12 @@ static void test_faults(void)
 	   "jump to a page that cannot be executed: error code");
 	is(handled.uc.uc_mcontext.gregs[REG_CR2], (long)ro,
 	   "jump to a page that cannot be executed: cr2");
+	handled_clear();
+	__asm__ volatile("leaq 1f(%%rip), %%rbx; jmp *%1; 1:"
+			 : "=a" (r) : "r" (gone) : "rbx", "memory");
+	is(handled.info.si_code, SEGV_MAPERR, "jump to unmapped memory: si_code");
+	ok(handled.info.si_addr == gone, "jump to unmapped memory: si_addr");
+	is(handled.uc.uc_mcontext.gregs[REG_ERR], 0x14, "jump to unmapped memory: error code");
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGILL, SIG_DFL);
 	signal(SIGFPE, SIG_DFL);

@@ -13,5 +13,6 @@ same "faults while other processes send SIGSEGV and SIGBUS" "$bin/faults_under_s
 same "faults of the runtime's own while other processes send SIGSEGV and SIGBUS" \
 	"$bin/faults_under_signals" own
 same "children that share their parent's handlers" "$bin/shared_handlers"
+same "instruction fetches that fault" "$bin/fetches"
 same "fork where all memory that can be read can be executed" "$bin/read_implies_exec"
 finish

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Programs with unusual images: at address 0, where root may map memory, with segments 30 TB apart,
- * linked high, with two segments in one page, and aligned to more than a page; and programs whose
- * loader is no ELF file. Prints how each ends, and fails if one ends in another way than it should.
+ * linked high, with two segments in one page, aligned to more than a page, without a class, and
+ * with more memory than file in a segment that cannot be written; and programs whose loader is no
+ * ELF file. Prints how each ends, and fails if one ends in another way than it should.
  * start.bash fails when the output differs natively and in the sandbox.
  *
  * With an argument: fails if an image that is aligned to 2 MB is mapped at another address. Linux
@@ -120,6 +121,20 @@ static void test_alignment(struct tiny_image *image)
 	memcpy(image->code, code, sizeof(code));
 }
 
+/* The exit status is right if the byte at @address can be written. */
+static void write_at(struct tiny_image *image, unsigned int address)
+{
+	const unsigned char code[] = {
+		0xb8, SYS_exit, 0, 0, 0,			/* mov $SYS_exit, %eax */
+		0xbf, TINY_STATUS, 0, 0, 0,			/* mov $TINY_STATUS, %edi */
+		0x40, 0x88, 0x3c, 0x25, address, address >> 8,	/* mov %dil, address */
+		address >> 16, address >> 24,
+		0x0f, 0x05,					/* syscall */
+	};
+
+	memcpy(image->code, code, sizeof(code));
+}
+
 int main(int argc, char **argv)
 {
 	struct tiny_image image;
@@ -160,6 +175,25 @@ int main(int argc, char **argv)
 	image.segments[0].p_flags = PF_R | PF_X;
 	image.segments[1].p_flags = PF_R | PF_X;
 	good &= runs(&image, "two segments in one page that cannot be written");
+
+	make_tiny_image(&image, 0x10000000);
+	image.header.e_ident[EI_CLASS] = ELFCLASSNONE;
+	good &= runs(&image, "without a class");
+
+	/* Memory of a segment beyond its part of the file can always be written. */
+	make_tiny_image(&image, 0x10000000);
+	image.segments[0].p_flags = PF_R | PF_X;
+	image.segments[0].p_memsz = 8192;
+	write_at(&image, 0x10001000);
+	good &= runs(&image, "a segment that cannot be written, but for the rest of its memory");
+	image.segments[0].p_memsz = image.segments[0].p_filesz;
+	image.header.e_phnum = 2;
+	image.segments[1] = (Elf64_Phdr) {
+		.p_type = PT_LOAD, .p_flags = PF_R, .p_memsz = 4096,
+		.p_vaddr = 0x10004000, .p_align = 4096,
+	};
+	write_at(&image, 0x10004000);
+	good &= runs(&image, "a segment to read without a part of the file");
 
 	good &= refuses_loader("This is an executable file, but no ELF file: it has no header, "
 			       "only enough bytes for one.\n",

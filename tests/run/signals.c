@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
@@ -226,7 +227,7 @@ static void interrupted(void)
 	char c;
 	int fd[2], i;
 	struct pollfd p;
-	struct timespec ts = { 1000, 0 }, left = { 0, 0 };
+	struct timespec ts = { 1000, 0 }, half = { 0, 500000000 }, left = { 0, 0 };
 	sigset_t none;
 	fd_set r;
 
@@ -241,6 +242,12 @@ static void interrupted(void)
 	printf("read without restart: %d %d\n", i, errno == EINTR);
 	i = nanosleep(&ts, &left);
 	printf("nanosleep: %d %d, left %d\n", i, errno == EINTR, left.tv_sec >= 900);
+	i = nanosleep(&half, NULL);
+	timer_every(0);
+	printf("half a second: %d %d\n", i, errno == EINTR);
+	i = syscall(SYS_restart_syscall);
+	printf("restart_syscall: %d %d\n", i, errno == EINTR);
+	timer_every(20000);
 	p.fd = fd[0];
 	p.events = POLLIN;
 	i = poll(&p, 1, 1000000);

@@ -54,12 +54,14 @@ printf '#!%253s' '' >"$data/blanks255"
 printf '\177ELFgarbage' >"$data/garbage"
 printf 'no format at all\n' >"$data/plain"
 head -c 600 "$bin/dynamic" >"$data/cut"
+printf '#!/proc/self/exe\necho "$0 $*"\n' >"$data/own"
 chmod +x "$data"/*
 chmod -x "$data/plain"
 same "a script" "$data/script" a b
 same "a script's one argument" "$data/arguments" a b
 same "blanks at the end of a file without a newline" bash -c '"$D/blanks" b; "$D/blank" b'
 same "a script for a script" "$data/twice" a
+same "a script for the program that executes it" bash -c 'exec "$D/own" a b'
 name=$bin/args
 while ((${#name} < 250)); do name=/$name; done
 printf '#!%s a ' "$name" >"$data/blank255"

@@ -9,12 +9,12 @@
 #include <stdbool.h>
 
 /* The kinds of arguments, by the letters of syscalls.def. */
-enum kind { V, P, B, F, N, R, A6, A8, A12 };
+enum kind { V, P, B, F, N, R, A8, I, I6, I8, I12 };
 
 /* Is the next argument the length of what this one points to? */
 static inline bool has_length(enum kind k)
 {
-	return k == B || k == R || k == A6 || k == A8 || k == A12;
+	return k == B || k == R || k >= A8;
 }
 
 struct entry {
