@@ -170,7 +170,7 @@ static unsigned long long call_beside(void)
 /* The module's frames replace 2 MB of the kernel's text for a while. */
 static const char *needs_what_is_beside(void)
 {
-	return kernel_address("kasan_report") ? "KASAN's kernel needs what is beside the leaf" : NULL;
+	return kernel_address("kasan_report") ? "KASAN's kernel needs that memory" : NULL;
 }
 
 /* How many writes of the kernel's the guard has logged: to the text, or to its own memory. */
@@ -244,7 +244,7 @@ static unsigned long long undescribe(void)
 	return outside("guard-call", CALL_UNDESCRIBE, 0);
 }
 
-/* Registers the module in this file. Its binding has these lines, and the leaves of the first one. */
+/* Registers the module in a file. Its binding has these lines, and the first one's leaves. */
 static void enroll(const char *path, const char *name, const char *lines)
 {
 	char command[1200];
