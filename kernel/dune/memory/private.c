@@ -156,7 +156,6 @@ static void drop_page(struct private_memory *private, struct page *page)
 	set_page_private(page, 0);
 	__free_page(page);
 	mm_dec_nr_ptes(private->mm);
-	cond_resched();
 }
 
 /* Gives up the pages on @list, which is not valid afterwards. */
@@ -184,7 +183,6 @@ static void drop_entry(struct private_memory *private, u64 n, struct list_head *
 	}
 	list_add(&page->lru, copies);
 	mm_dec_nr_ptes(private->mm);
-	cond_resched();
 }
 
 /* Returns how many entries table @n of private->tables can have: see make_directory(). */
@@ -218,8 +216,12 @@ void private_destroy(struct private_memory *private)
 	LIST_HEAD(copies);
 	u64 n;
 
-	for (n = 0; n < private->count; n++)
+	for (n = 0; n < private->count; n++) {
 		drop_entry(private, n, &copies);
+		/* A small one, as of most children, asks nobody. */
+		if (n % 256 == 255)
+			cond_resched();
+	}
 	pool_give_copies(private->pool, &copies);
 	drop_tables(private);
 	/* While the pool has contents, one of its users is in private_users. */

@@ -221,7 +221,20 @@ pub const SUBJECTS: [Subject; 49] = [
   Dune meet the target.",
         )],
     ),
-    subject("fork", "fork(), exit and wait in the sandbox", Linux, &[both(times(1.25))]),
+    subject(
+        "fork",
+        "fork(), exit and wait in the sandbox",
+        Linux,
+        &[
+            amd(times(1.25)),
+            intel(times(1.25)).accepting(
+                &[Series::V6_1],
+                times(1.27),
+                "The same module takes 1.245 to 1.26 times as many, from one boot to the next
+  ([decision 0075](decisions/0075-fork-keeps-what-can-be-read.md)).",
+            ),
+        ],
+    ),
     subject(
         "spawn",
         "/bin/true as a child in the sandbox",
