@@ -260,15 +260,14 @@ static void find_ecam(struct hv_config *config)
 	end = (void *)mcfg + mcfg->length;
 	for (entry = (void *)mcfg + sizeof(struct acpi_table_mcfg); (void *)(entry + 1) <= end;
 	     entry++) {
-		if (entry->pci_segment)
-			continue;
 		start = entry->address + ((u64)entry->start_bus_number << 20);
 		size = (u64)(entry->end_bus_number - entry->start_bus_number + 1) << 20;
-		/* All locked functions are beneath bus 0. */
-		if (!entry->start_bus_number) {
+		/* All locked functions are beneath bus 0 of the first segment. */
+		if (!entry->pci_segment && !entry->start_bus_number) {
 			config->ecam = start;
 			config->ecam_size = size;
-		} else if (config->ecam_size && start == config->ecam + config->ecam_size) {
+		} else if (!entry->pci_segment && config->ecam_size &&
+			   start == config->ecam + config->ecam_size) {
 			config->ecam_size += size;
 		} else {
 			pr_warn("a second window of PCI configuration space is not protected: devices there can be laid over guarded ones\n");
