@@ -78,12 +78,15 @@ static bool has_secrets(int memory, u64 address)
 	pread(memory, &header, sizeof(header), 0);
 	for (int i = 0; i < header.e_phnum; i++) {
 		pread(memory, &part, sizeof(part), header.e_phoff + i * sizeof(part));
-		/* Memory without a physical address has -1. */
+		/*
+		 * Memory without a physical address has -1. The part of the kernel's text has the
+		 * frames of its init, too, which can be read only in the part of all memory.
+		 */
 		if (part.p_type == PT_LOAD && address >= part.p_paddr &&
-		    address - part.p_paddr < part.p_filesz)
-			return pread(memory, page, sizeof(page), part.p_offset + address -
-				     part.p_paddr) == sizeof(page) &&
-			       count_secrets(page) == SECRETS;
+		    address - part.p_paddr < part.p_filesz &&
+		    pread(memory, page, sizeof(page), part.p_offset + address - part.p_paddr) ==
+		    sizeof(page) && count_secrets(page) == SECRETS)
+			return true;
 	}
 	return false;
 }
