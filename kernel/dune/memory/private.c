@@ -156,6 +156,7 @@ static void drop_page(struct private_memory *private, struct page *page)
 	set_page_private(page, 0);
 	__free_page(page);
 	mm_dec_nr_ptes(private->mm);
+	cond_resched();
 }
 
 /* Gives up the pages on @list, which is not valid afterwards. */
