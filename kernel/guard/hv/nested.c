@@ -197,15 +197,23 @@ void hv_nested_join(u64 address)
 	join(hv_config.step_cr3, address);
 }
 
+/* The entry that a nested page table has for an address, of 2^@shift bytes. */
+static u64 last_entry(u64 root, u64 address, u32 *shift)
+{
+	u64 entry = table_of(root)[hv_index(address, HV_SHIFT_TOP)];
+
+	for (*shift = HV_SHIFT_TOP; is_table(entry, *shift);) {
+		*shift -= HV_SHIFT_STEP;
+		entry = table_of(entry)[hv_index(address, *shift)];
+	}
+	return entry;
+}
+
 u64 hv_nested_look(u64 address)
 {
-	u64 entry = table_of(hv_config.nested_cr3)[hv_index(address, HV_SHIFT_TOP)];
-	u32 shift = HV_SHIFT_TOP;
+	u32 shift;
+	u64 entry = last_entry(hv_config.nested_cr3, address, &shift);
 
-	while (is_table(entry, shift)) {
-		shift -= HV_SHIFT_STEP;
-		entry = table_of(entry)[hv_index(address, shift)];
-	}
 	if (entry & HV_NPT_PRESENT && shift > HV_SHIFT_PAGE)
 		entry = (entry & ~HV_NPT_LARGE) + (address & ((1ULL << shift) - 1) & HV_ADDRESS);
 	return entry;
@@ -213,14 +221,9 @@ u64 hv_nested_look(u64 address)
 
 bool hv_nested_is_plain(u64 root, u64 address)
 {
-	u64 entry = table_of(root)[hv_index(address, HV_SHIFT_TOP)], plain;
-	u32 shift = HV_SHIFT_TOP;
+	u32 shift;
+	u64 entry = last_entry(root, address, &shift), plain = plain_entry(address, shift);
 
-	while (is_table(entry, shift)) {
-		shift -= HV_SHIFT_STEP;
-		entry = table_of(entry)[hv_index(address, shift)];
-	}
-	plain = plain_entry(address, shift);
 	if (shift == HV_SHIFT_PAGE)
 		plain &= ~HV_NPT_LARGE;
 	return (entry & ~HV_NPT_NO_EXECUTE) == plain;
