@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Attaches a segment of shared memory in place of what is mapped (SHM_REMAP): also where the kernel
- * itself would have attached it next, and beside that place. Prints what comes of it. edges.bash
- * fails when that differs natively and in the sandbox.
+ * Attaches a segment of shared memory in place of what is mapped (SHM_REMAP). Two of the places are
+ * the one that the kernel would choose itself, and one that overlaps it. The program prints the
+ * results. edges.bash fails if they differ natively and in the sandbox.
  */
 #define _GNU_SOURCE
 #include <errno.h>
